@@ -1,0 +1,52 @@
+# Every target makes its own environment in .venv; only Python 3.11+, pip and make are needed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint docs bench clean
+
+help:  ## Say what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' Makefile
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "cbrank needs Python 3.11 or later: make PYTHON=python3.12 ..."; exit 1; }
+	@echo "Making an environment in $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --upgrade "pip>=25.1"
+
+$(VENV)/.user: pyproject.toml | $(BIN)/python
+	@echo "Installing cbrank into $(VENV) ..."
+	@$(PIP) install --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	@echo "Installing cbrank and what its checks need into $(VENV) (some minutes the first time) ..."
+	@$(PIP) install --editable . --group dev
+	@touch $@ $(VENV)/.user
+
+demo: $(VENV)/.user  ## Stream an imbalanced data set through CBR and its rivals
+	@$(BIN)/python examples/stream.py
+
+lint: $(VENV)/.dev  ## Check style, types, layers and documentation
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-cache > $(VENV)/lint-imports.log || { cat $(VENV)/lint-imports.log; exit 1; }
+	@$(BIN)/validate-pyproject --quiet pyproject.toml
+	@$(BIN)/python docs/check_docstrings.py
+
+test: lint  ## Run every check
+	@$(BIN)/python -m pytest --quiet --numprocesses 2 --dist worksteal
+
+docs: $(VENV)/.dev  ## Build the documentation into docs/_build
+	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going docs docs/_build
+	@echo "Open docs/_build/index.html"
+
+bench: $(VENV)/.dev  ## Measure the speed of the rankers against scikit-learn's
+	@$(BIN)/python docs/bench.py
+
+clean:  ## Remove everything that was made
+	@rm -rf $(VENV) docs/_build build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,33 @@
+"""Learning to rank from imbalanced streams."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cbrank import datasets, metrics
+    from cbrank.rankers import AdaOAMRanker, CBRanker, OAMRanker, OPAUCRanker, UniExpRanker
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AdaOAMRanker",
+    "CBRanker",
+    "OAMRanker",
+    "OPAUCRanker",
+    "UniExpRanker",
+    "datasets",
+    "metrics",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name at its first use, so that the command line starts at once."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name.endswith("Ranker"):
+        return getattr(importlib.import_module("cbrank.rankers"), name)
+    return importlib.import_module(f"cbrank.{name}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,132 @@
+"""What the registry says of a data set."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Table = Literal["benchmark", "high-dimensional"]
+Positive = int | Literal["greater", "quarter"]
+Form = Literal["svmlight", "commas", "blanks", "matlab"]
+
+LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets"
+UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
+UCI_LICENCE = "CC BY 4.0 (UCI Machine Learning Repository)"
+LIBSVM_LICENCE = "none stated (LIBSVM Data page)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A public file: its address and how its rows become features and a label.
+
+    Parameters
+    ----------
+    address : str
+        Where it is.
+    form : {"svmlight", "commas", "blanks", "matlab"}
+        Text in svmlight form; a table with commas or blanks between the columns and the label
+        in the last; or a MATLAB file with the matrix ``fea`` and the labels ``gnd``.
+    member : str
+        The file's name where the address is a zip archive.
+    drop : tuple of int
+        Columns left out, counted from 0.
+    labels : mapping of str to int
+        What labels become, where they do not stay.
+
+    Examples
+    --------
+    >>> from cbrank import datasets
+    >>> datasets.info("ionosphere").parts[0].labels
+    {'b': -1, 'g': 1}
+    """
+
+    address: str
+    form: Form = "svmlight"
+    member: str = ""
+    drop: tuple[int, ...] = ()
+    labels: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contents:
+    """What a file holds, as `DataSet` and `Sample` say; checked whenever it is read."""
+
+    rows: int
+    features: int
+    classes: int
+    positive: Positive
+    positives: int | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample(Contents):
+    """Some rows of a data set, in a file of their own; used where the whole is not at hand.
+
+    Parameters
+    ----------
+    rows, features, classes : int
+        How many there are.
+    positive : int, "greater" or "quarter"
+        The rule for the positive rows.
+    positives : int or None
+        How many positive rows there are, if known.
+    note : str
+        What else to know.
+    file : str
+        The file's name, without its ending.
+
+    Examples
+    --------
+    >>> from cbrank import datasets
+    >>> datasets.info("sector").sample.file
+    'sector-part'
+    """
+
+    file: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSet(Contents):
+    """A data set of the paper.
+
+    Parameters
+    ----------
+    rows, features, classes : int
+        How many there are.
+    positive : int, "greater" or "quarter"
+        The positive rows: those of one label; of the greater of two labels, be they the fewer
+        or not; or of a random group of classes with at most a quarter of the rows, the same
+        for everyone.
+    positives : int or None
+        How many positive rows there are; None where nobody has looked yet.
+    note : str
+        Why counts differ from the paper's, and what else to know.
+    name, title : str
+        The paper's name in lower case, and the name at the source.
+    table : {"benchmark", "high-dimensional"}
+        The paper's Table 1 (loaded dense) or Table 2 (loaded sparse).
+    paper_rows, paper_features : int
+        The paper's counts.
+    parts : tuple of Part
+        The public files, to be joined.
+    licence : str
+        The terms of use.
+    sample : Sample or None
+        What may stand in for the whole.
+
+    Examples
+    --------
+    >>> from cbrank import datasets
+    >>> glass = datasets.info("glass")
+    >>> glass.title, glass.rows, glass.features, glass.positive
+    ('Glass Identification', 214, 9, 1)
+    """
+
+    name: str
+    title: str
+    table: Table
+    paper_rows: int
+    paper_features: int
+    parts: tuple[Part, ...]
+    licence: str
+    sample: Sample | None = None

@@ -1,0 +1,128 @@
+"""Data sets as arrays."""
+
+import sys
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from cbrank.datasets.checks import check
+from cbrank.datasets.convert import read_svmlight
+from cbrank.datasets.entry import Sample
+from cbrank.datasets.fetching import fetch
+from cbrank.datasets.registry import info
+from cbrank.datasets.store import Found, Origin, find
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What was loaded, and from where.
+
+    Parameters
+    ----------
+    name : str
+        The data set.
+    rows, features, positives : int
+        Its counts.
+    source : {"embedded", "CBRANK_DATA", "cache", "download"}
+        Where it was found.
+    sample : bool
+        Whether these are only some of its rows.
+    note : str
+        What else to know.
+
+    Examples
+    --------
+    >>> from cbrank import datasets
+    >>> datasets.load("diabetes").facts.positives
+    268
+    """
+
+    name: str
+    rows: int
+    features: int
+    positives: int
+    source: Origin
+    sample: bool
+    note: str
+
+
+class Loaded(NamedTuple):
+    """A data set.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array of float64
+        The features as at the source, not scaled; dense for a benchmark set.
+    y : ndarray of int64
+        1 for a positive row, 0 for a negative one; or the labels of the source.
+    facts : Facts
+        Counts and origin.
+
+    Examples
+    --------
+    >>> from cbrank import datasets
+    >>> X, y, facts = datasets.load("german")
+    >>> X.shape, facts.source
+    ((1000, 24), 'embedded')
+    """
+
+    X: NDArray[np.float64] | csr_array
+    y: NDArray[np.int64]
+    facts: Facts
+
+
+def load(name: str, *, raw_labels: bool = False) -> Loaded:
+    """Load a data set of the paper.
+
+    It is taken from the files embedded in the package, else from the folder that the
+    environment variable ``CBRANK_DATA`` names, else from the cache, else from its public
+    address. Where only a sample is at hand, the sample is loaded and says so; `fetch` gets
+    the whole. Counts are checked on every load.
+
+    Parameters
+    ----------
+    name : str
+        One of `names`.
+    raw_labels : bool, default=False
+        Whether to return the labels of the source in place of 0 and 1.
+
+    Returns
+    -------
+    Loaded
+        ``X, y, facts``.
+
+    Raises
+    ------
+    ValueError
+        If there is no such data set, or its file does not hold what it must.
+    DownloadError
+        If it is not on this machine and cannot be fetched.
+
+    Examples
+    --------
+    >>> from cbrank import datasets
+    >>> X, y, facts = datasets.load("glass")
+    >>> X.shape, int(y.sum()), facts.note
+    ((214, 9), 70, "The paper's tenth feature is the row number, which gives the class away.")
+    >>> np.unique(datasets.load("glass", raw_labels=True).y)
+    array([1, 2, 3, 5, 6, 7])
+    """
+    entry = info(name)
+    found = find(entry) or Found(fetch(name, progress=sys.stderr.isatty()), "download", entry)
+    contents = found.contents
+    X, labels = read_svmlight(found.path, contents.features)
+    whole, positive = check(entry, contents, X, labels, str(found.path))
+    facts = Facts(
+        name=name,
+        rows=X.shape[0],
+        features=X.shape[1],
+        positives=int(positive.sum()),
+        source=found.origin,
+        sample=isinstance(contents, Sample),
+        note=contents.note,
+    )
+    y = whole if raw_labels else positive.astype(np.int64)
+    return Loaded(X.toarray() if entry.table == "benchmark" else X, y, facts)

@@ -1,0 +1,45 @@
+"""The mathematics: plain functions over arrays, compiled by Numba.
+
+No scikit-learn, no files, no checking of input. Submodules are imported at their first use,
+because importing them imports Numba:
+
+* ``confidence``: the soft confidence-weighted step (Propositions 1 and 2) and CBR's sweeps
+* ``buffers``: the two buffers per class, reservoir and FIFO (Algorithm 2)
+* ``oam``, ``opauc``, ``adaoam``, ``uniexp``: the online baselines
+* ``random``: random numbers whose state is an array
+"""
+
+import importlib
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cbrank.kernels import (
+        adaoam,
+        buffers,
+        confidence,
+        oam,
+        opauc,
+        random,
+        svmlight,
+        uniexp,
+        window_auc,
+    )
+
+__all__ = [
+    "adaoam",
+    "buffers",
+    "confidence",
+    "oam",
+    "opauc",
+    "random",
+    "svmlight",
+    "uniexp",
+    "window_auc",
+]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in __all__:
+        return importlib.import_module(f"cbrank.kernels.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

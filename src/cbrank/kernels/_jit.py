@@ -1,0 +1,99 @@
+"""The one place where functions become machine code.
+
+``jit`` marks the pieces (they are compiled into their callers), ``kernel`` the entry points
+that Python calls (they are kept on disk). The disk cache can slow a start down but never stop
+it: an unwritable folder, a damaged file or a full disk all mean "compile in memory".
+"""
+
+import functools
+import hashlib
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+from numba.core import config, event
+from numba.core.caching import FunctionCache
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+log = logging.getLogger("cbrank")
+
+_OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": {"reassoc", "contract"},
+}
+
+
+def jit(function: Function) -> Function:
+    """Compile a piece that other kernels call."""
+    return numba.njit(**_OPTIONS)(function)  # type: ignore[no-any-return]
+
+
+def kernel(function: Function) -> Function:
+    """Compile an entry point and keep the machine code on disk where that is possible."""
+    compiled = jit(function)
+    if not config.DISABLE_JIT:  # type: ignore[attr-defined]
+        try:
+            compiled._cache = _KernelCache(function)  # type: ignore[attr-defined]
+        except Exception as reason:  # noqa: BLE001
+            _note_no_cache(reason)
+    return compiled
+
+
+class _KernelCache(FunctionCache):
+    """Numba's cache, made fresh by the text of all kernels and unable to fail a fit."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._cache_file._source_stamp = _sources_digest()
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # noqa: BLE001
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except Exception as reason:  # noqa: BLE001
+            _note_no_cache(reason)
+
+
+@functools.cache
+def _sources_digest() -> str:
+    digest = hashlib.sha256()
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()
+
+
+@functools.cache
+def _note_once(message: str) -> None:
+    log.warning(message)
+
+
+def _note_no_cache(reason: Exception) -> None:
+    _note_once(
+        "cbrank: compiled kernels cannot be kept on disk, so every new process compiles again; "
+        "set NUMBA_CACHE_DIR to a writable folder to avoid it."
+    )
+    log.debug("cbrank: no kernel cache: %s", reason)
+
+
+class _FirstCompilation(event.Listener):
+    """Tells the user once why the first call takes seconds."""
+
+    def on_start(self, happening: event.Event) -> None:
+        function = happening.data["dispatcher"].py_func
+        if function.__module__.startswith("cbrank."):
+            _note_once("cbrank: compiling for this machine; the first run takes some seconds.")
+
+    def on_end(self, happening: event.Event) -> None:
+        pass
+
+
+event.register("numba:compile", _FirstCompilation())

@@ -1,0 +1,68 @@
+"""Adaptive online AUC maximisation (Ding et al. 2015): OPAUC's gradient, a step per feature."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from cbrank.kernels._jit import jit, kernel
+from cbrank.kernels.buffers import row_weight, store
+from cbrank.kernels.opauc import count_row, gradient, product
+from cbrank.kernels.steps import take_step
+from cbrank.kernels.vectors import dot
+
+
+class Model(NamedTuple):
+    """A linear ranker, the mean and covariance of each class and the squared gradients."""
+
+    w: np.ndarray
+    diverged: np.ndarray
+    mean: np.ndarray  # (2, d)
+    Gamma: np.ndarray  # (2, d, d)
+    s: np.ndarray  # (d,)
+
+
+class Parameters(NamedTuple):
+    """What a step needs to know."""
+
+    step: float
+    regularization: float
+    smoothing: float
+    balanced: bool
+
+
+@jit
+def _adaptive_step(g, step, smoothing, s):
+    """Return the step of every feature, shorter the more its gradients have been."""
+    s += g * g
+    return -step * g / (smoothing + np.sqrt(s))
+
+
+@jit
+def _project(w, radius):
+    norm = math.sqrt(dot(w, w))
+    if norm > radius:
+        w *= radius / norm
+
+
+@kernel
+def learn(X, labels, weights, order, buffer, model, parameters):
+    """Stream the rows `order` of `X` through AdaOAM."""
+    for row in order:
+        if weights[row] > 0.0:
+            x, label = X[row], labels[row]
+            other, sign = 1 - label, 2.0 * label - 1.0
+            store(buffer, label, x, False)
+            count_row(x, buffer.seen[label], model.mean[label], model.Gamma[label])
+            if buffer.seen[other] > 0:
+                Gamma_w = product(model.Gamma[other], model.w)
+                g = gradient(
+                    model.w, x, sign, model.mean[other], Gamma_w, parameters.regularization
+                )
+                step = parameters.step * row_weight(
+                    buffer, label, weights[row], parameters.balanced
+                )
+                change = _adaptive_step(g, step, parameters.smoothing, model.s)
+                take_step(model.w, change, model.diverged, buffer.seen.sum())
+                if parameters.regularization > 0.0:
+                    _project(model.w, 1.0 / math.sqrt(parameters.regularization))

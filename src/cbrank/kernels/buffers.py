@@ -1,0 +1,113 @@
+"""The buffers of the two classes: reservoir sampling (Algorithm 2) and first-in-first-out.
+
+A learner's two buffers are one tuple of arrays whose first axis is the class. Rows are copied
+in, dense or as the non-zeros of a sparse row, padded to the longest row so far. Kernels copy in
+loops: an assignment to a slice takes Numba seconds to compile.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cbrank.kernels._jit import jit
+from cbrank.kernels.random import uniform
+
+
+class Csr(NamedTuple):
+    """A chunk of sparse rows."""
+
+    values: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+
+
+class DenseBuffer(NamedTuple):
+    """Two buffers of M dense rows."""
+
+    rows: np.ndarray  # (2, M, d)
+    size: np.ndarray  # (2,) how many slots are filled
+    oldest: np.ndarray  # (2,) where a sweep starts
+    seen: np.ndarray  # (2,) how many rows of each class have come by
+    random: np.ndarray  # (1,) state of the generator
+
+
+class SparseBuffer(NamedTuple):
+    """Two buffers of M sparse rows."""
+
+    values: np.ndarray  # (2, M, width)
+    indices: np.ndarray  # (2, M, width)
+    length: np.ndarray  # (2, M) non-zeros of each row
+    size: np.ndarray
+    oldest: np.ndarray
+    seen: np.ndarray
+    random: np.ndarray
+
+
+def _counters(seed: int) -> tuple[np.ndarray, ...]:
+    state = np.array([seed], dtype=np.uint64)
+    return np.zeros(2, np.int64), np.zeros(2, np.int64), np.zeros(2, np.int64), state
+
+
+def empty_dense(capacity: int, n_features: int, seed: int) -> DenseBuffer:
+    """Make empty buffers for dense rows; `seed` is any positive 64-bit number."""
+    return DenseBuffer(np.zeros((2, capacity, n_features)), *_counters(seed))
+
+
+def empty_sparse(capacity: int, seed: int) -> SparseBuffer:
+    """Make empty buffers for sparse rows."""
+    values, indices = np.zeros((2, capacity, 0)), np.zeros((2, capacity, 0), np.int32)
+    return SparseBuffer(values, indices, np.zeros((2, capacity), np.int64), *_counters(seed))
+
+
+def widened(buffer: SparseBuffer, width: int) -> SparseBuffer:
+    """Return `buffer` with room for rows of `width` non-zeros."""
+    short = width - buffer.values.shape[2]
+    if short <= 0:
+        return buffer
+    pad = ((0, 0), (0, 0), (0, short))
+    return buffer._replace(values=np.pad(buffer.values, pad), indices=np.pad(buffer.indices, pad))
+
+
+@jit
+def _slot(buffer, label, capacity, reservoir):
+    """Choose the slot of a row just counted in `seen`, or -1 where it is not kept."""
+    size = buffer.size[label]
+    if size < capacity:
+        buffer.size[label] = size + 1
+        return size
+    if reservoir:
+        drawn = int(uniform(buffer.random) * buffer.seen[label])
+        return drawn if drawn < capacity else -1
+    slot = buffer.oldest[label]
+    buffer.oldest[label] = (slot + 1) % capacity
+    return slot
+
+
+@jit
+def store(buffer, label, x, reservoir):
+    """Count a dense row and put it into the buffer of its class by the policy."""
+    buffer.seen[label] += 1
+    slot = _slot(buffer, label, buffer.rows.shape[1], reservoir)
+    if slot >= 0:
+        for i in range(x.size):
+            buffer.rows[label, slot, i] = x[i]
+
+
+@jit
+def store_sparse(buffer, label, indices, values, reservoir):
+    """Count a sparse row and put it into the buffer of its class by the policy."""
+    buffer.seen[label] += 1
+    slot = _slot(buffer, label, buffer.length.shape[1], reservoir)
+    if slot >= 0:
+        buffer.length[label, slot] = values.size
+        for k in range(values.size):
+            buffer.indices[label, slot, k] = indices[k]
+            buffer.values[label, slot, k] = values[k]
+
+
+@jit
+def row_weight(buffer, label, weight, balanced):
+    """Weight of a row just counted: its own times, if wanted, its class's share."""
+    if balanced:
+        return weight * (buffer.seen[0] + buffer.seen[1]) / (2.0 * buffer.seen[label])
+    return weight

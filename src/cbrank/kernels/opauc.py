@@ -1,0 +1,154 @@
+"""One-pass AUC optimisation (Gao et al. 2013), with covariances or a sketch of them."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from cbrank.kernels._jit import jit, kernel
+from cbrank.kernels.buffers import row_weight, store, store_sparse
+from cbrank.kernels.random import normal
+from cbrank.kernels.steps import take_step
+from cbrank.kernels.vectors import dot
+
+
+class Model(NamedTuple):
+    """A linear ranker with the mean and covariance of each class."""
+
+    w: np.ndarray
+    diverged: np.ndarray
+    mean: np.ndarray  # (2, d)
+    Gamma: np.ndarray  # (2, d, d)
+
+
+class SketchModel(NamedTuple):
+    """A linear ranker with the mean of each class and a sketch of its covariance."""
+
+    w: np.ndarray
+    diverged: np.ndarray
+    mean: np.ndarray
+    Z: np.ndarray  # (2, d, tau)
+    h: np.ndarray  # (2, tau) mean of the random vectors
+
+
+class Parameters(NamedTuple):
+    """What a step needs to know."""
+
+    step: float
+    regularization: float
+    balanced: bool
+
+
+@jit
+def count_row(x, seen, mean, Gamma):
+    """Bring a class's mean and covariance up to date with its `seen`-th row.
+
+    Welford's form of the paper's recursion: the same numbers without its cancellation.
+    """
+    share = 1.0 / seen
+    off = x - mean
+    for i in range(x.size):
+        mean[i] += share * off[i]
+        for j in range(x.size):
+            Gamma[i, j] = (1.0 - share) * (Gamma[i, j] + share * (off[i] * off[j]))
+
+
+@jit
+def gradient(w, x, sign, mean, Gamma_w, regularization):
+    """Return the gradient of the pairwise square loss; `mean` is the opposite class's."""
+    off = x - mean
+    pull = dot(off, w) - sign
+    return regularization * w + pull * off + Gamma_w
+
+
+@jit
+def product(Gamma, w):
+    """Return Gamma w."""
+    out = np.empty_like(w)
+    for i in range(w.size):
+        out[i] = dot(Gamma[i], w)
+    return out
+
+
+@jit
+def _descend(x, label, weight, buffer, model, parameters, Gamma_w):
+    step = parameters.step * row_weight(buffer, label, weight, parameters.balanced)
+    sign, mean = 2.0 * label - 1.0, model.mean[1 - label]
+    g = gradient(model.w, x, sign, mean, Gamma_w, parameters.regularization)
+    take_step(model.w, -step * g, model.diverged, buffer.seen.sum())
+
+
+@kernel
+def learn(X, labels, weights, order, buffer, model, parameters):
+    """Stream the rows `order` of `X` through OPAUC."""
+    for row in order:
+        if weights[row] > 0.0:
+            x, label = X[row], labels[row]
+            store(buffer, label, x, False)
+            count_row(x, buffer.seen[label], model.mean[label], model.Gamma[label])
+            if buffer.seen[1 - label] > 0:
+                Gamma_w = product(model.Gamma[1 - label], model.w)
+                _descend(x, label, weights[row], buffer, model, parameters, Gamma_w)
+
+
+@jit
+def _sketch_product(Z, h, mean, seen, w):
+    """Return (1/T) Zc Zc' w, where Zc = Z - T c h' is the centred sketch, never formed."""
+    d, tau = Z.shape
+    inner = np.zeros(tau)
+    for i in range(d):
+        for k in range(tau):
+            inner[k] += Z[i, k] * w[i]
+    inner -= seen * dot(mean, w) * h
+    centre = seen * dot(h, inner)
+    out = np.empty(d)
+    for i in range(d):
+        out[i] = (dot(Z[i], inner) - centre * mean[i]) / seen
+    return out
+
+
+@jit
+def _sketch_row(x, label, weight, buffer, model, parameters):
+    """Meet a row that has just been counted."""
+    tau, share = model.h.shape[1], 1.0 / buffer.seen[label]
+    a = np.empty(tau)
+    for k in range(tau):
+        a[k] = normal(buffer.random) / math.sqrt(tau)
+    for k in range(tau):
+        model.h[label, k] += share * (a[k] - model.h[label, k])
+    for i in range(x.size):
+        model.mean[label, i] += share * (x[i] - model.mean[label, i])
+        if x[i] != 0.0:
+            for k in range(tau):
+                model.Z[label, i, k] += x[i] * a[k]
+    other = 1 - label
+    if buffer.seen[other] > 0:
+        Gamma_w = _sketch_product(
+            model.Z[other], model.h[other], model.mean[other], buffer.seen[other], model.w
+        )
+        _descend(x, label, weight, buffer, model, parameters, Gamma_w)
+
+
+@kernel
+def learn_sketch(X, labels, weights, order, buffer, model, parameters):
+    """Stream the rows `order` of `X` through OPAUCr."""
+    for row in order:
+        if weights[row] > 0.0:
+            store(buffer, labels[row], X[row], False)
+            _sketch_row(X[row], labels[row], weights[row], buffer, model, parameters)
+
+
+@kernel
+def learn_sketch_sparse(X, labels, weights, order, buffer, model, parameters):
+    """Stream the sparse rows `order` of `X` through OPAUCr, one dense row at a time."""
+    x = np.zeros_like(model.w)
+    for row in order:
+        if weights[row] > 0.0:
+            begin, end = X.indptr[row], X.indptr[row + 1]
+            indices, values = X.indices[begin:end], X.values[begin:end]
+            store_sparse(buffer, labels[row], indices, values, False)
+            for k in range(indices.size):
+                x[indices[k]] = values[k]
+            _sketch_row(x, labels[row], weights[row], buffer, model, parameters)
+            for k in range(indices.size):
+                x[indices[k]] = 0.0

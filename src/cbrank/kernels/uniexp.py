@@ -1,0 +1,60 @@
+"""Online Uni-Exp: the weighted univariate exponential loss (Kotlowski et al. 2011)."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from cbrank.kernels._jit import jit, kernel
+from cbrank.kernels.buffers import row_weight, store, store_sparse
+from cbrank.kernels.steps import take_step, take_step_sparse
+from cbrank.kernels.vectors import dot, dot_sparse
+
+_LARGEST_EXPONENT = 50.0
+
+
+class Model(NamedTuple):
+    """A linear ranker."""
+
+    w: np.ndarray
+    diverged: np.ndarray  # (1,) the row at which a step was refused, or 0
+
+
+class Parameters(NamedTuple):
+    """What a step needs to know."""
+
+    step: float
+    balanced: bool
+
+
+@jit
+def _pull(score, label, weight, buffer, parameters):
+    """Return the factor of x in the step of a row just counted."""
+    sign = 2.0 * label - 1.0
+    share = buffer.seen[label] / (buffer.seen[0] + buffer.seen[1])
+    step = parameters.step * row_weight(buffer, label, weight, parameters.balanced)
+    return sign * step * math.exp(min(-sign * score, _LARGEST_EXPONENT)) / (2.0 * share)
+
+
+@kernel
+def learn(X, labels, weights, order, buffer, model, parameters):
+    """Stream the rows `order` of `X` through Uni-Exp."""
+    for row in order:
+        if weights[row] > 0.0:
+            x, label = X[row], labels[row]
+            store(buffer, label, x, False)
+            pull = _pull(dot(model.w, x), label, weights[row], buffer, parameters)
+            take_step(model.w, pull * x, model.diverged, buffer.seen.sum())
+
+
+@kernel
+def learn_sparse(X, labels, weights, order, buffer, model, parameters):
+    """Stream the sparse rows `order` of `X` through Uni-Exp."""
+    for row in order:
+        if weights[row] > 0.0:
+            label, begin, end = labels[row], X.indptr[row], X.indptr[row + 1]
+            indices, values = X.indices[begin:end], X.values[begin:end]
+            store_sparse(buffer, label, indices, values, False)
+            score = dot_sparse(model.w, indices, values)
+            pull = _pull(score, label, weights[row], buffer, parameters)
+            take_step_sparse(model.w, indices, pull * values, model.diverged, buffer.seen.sum())

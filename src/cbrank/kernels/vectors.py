@@ -1,0 +1,40 @@
+"""Products and differences of dense and sparse rows."""
+
+from cbrank.kernels._jit import jit
+
+
+@jit
+def dot(a, b):
+    """Return a . b."""
+    total = 0.0
+    for i in range(a.size):
+        total += a[i] * b[i]
+    return total
+
+
+@jit
+def dot_sparse(weights, indices, values):
+    """Return weights . x of a sparse row x."""
+    total = 0.0
+    for k in range(indices.size):
+        total += weights[indices[k]] * values[k]
+    return total
+
+
+@jit
+def difference(x_indices, x_values, b_indices, b_values, indices, values):
+    """Write x - b of two sparse rows; return how many features it touches."""
+    i, k, n = 0, 0, 0
+    while i < x_indices.size or k < b_indices.size:
+        if k == b_indices.size or (i < x_indices.size and x_indices[i] < b_indices[k]):
+            indices[n], values[n] = x_indices[i], x_values[i]
+            i += 1
+        elif i == x_indices.size or b_indices[k] < x_indices[i]:
+            indices[n], values[n] = b_indices[k], -b_values[k]
+            k += 1
+        else:
+            indices[n], values[n] = x_indices[i], x_values[i] - b_values[k]
+            i += 1
+            k += 1
+        n += 1
+    return n

@@ -1,0 +1,9 @@
+"""The rankers: scikit-learn estimators around the kernels."""
+
+from cbrank.rankers.adaoam import AdaOAMRanker
+from cbrank.rankers.cbr import CBRanker
+from cbrank.rankers.oam import OAMRanker
+from cbrank.rankers.opauc import OPAUCRanker
+from cbrank.rankers.uniexp import UniExpRanker
+
+__all__ = ["AdaOAMRanker", "CBRanker", "OAMRanker", "OPAUCRanker", "UniExpRanker"]

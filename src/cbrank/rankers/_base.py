@@ -1,0 +1,307 @@
+"""How all rankers learn: the scikit-learn face of a kernel that streams rows."""
+
+import contextlib
+import math
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from numbers import Integral
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from cbrank import kernels
+from cbrank.rankers import _checks
+from cbrank.rankers._scorer import LinearScorer
+
+_DENSE_BLOCK = 2**20  # numbers of a sparse matrix made dense at a time
+_ONE_ROW = np.zeros(1, np.int64)
+_ONE_WEIGHT = np.ones(1)
+_ONE_LABEL = np.zeros(1, np.int64), np.ones(1, np.int64)
+
+
+class Ranker(LinearScorer):
+    """Base of the rankers: a subclass names its kernel, its model and its parameters."""
+
+    class_weight: Literal["balanced"] | dict[Any, float] | None
+    shuffle: bool
+    n_passes: int
+    random_state: Any
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "shuffle": ["boolean"],
+        "n_passes": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    # What a subclass says of itself ------------------------------------------------------------
+
+    _buffer_capacity: int = 50
+
+    @abstractmethod
+    def _new_model(self, n_features: int) -> Any:
+        """Return the tuple of arrays that the kernel learns into."""
+
+    @abstractmethod
+    def _kernel(self, sparse: bool) -> Callable[..., None]:
+        """Return the function that streams rows into the model."""
+
+    @abstractmethod
+    def _kernel_parameters(self, balanced: bool) -> Any:
+        """Return the tuple of numbers that the kernel goes by."""
+
+    def _needs_matrix(self) -> bool:
+        """Say whether the model is d x d, so that rows are taken one dense row at a time."""
+        return False
+
+    def _weights(self) -> NDArray[np.float64]:
+        return self._model.w  # type: ignore[no-any-return]
+
+    # Learning ----------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn anew from `n_passes` over the rows, shuffled unless ``shuffle=False``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Rows; a C-ordered float64 array or a CSR matrix is not copied.
+        y : array-like of shape (n_samples,)
+            Two labels; the greater is the positive class.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Factors of C, or of the step. A row of weight 0 is as good as absent.
+
+        Returns
+        -------
+        self : object
+            The ranker itself.
+        """
+        self._validate_params()
+        with self._unchanged_on_error():
+            X, y, weights = self._check(X, y, sample_weight, reset=True)
+            if not weights.any():
+                raise ValueError("All sample weights are zero: there is no row to learn from.")
+            classes = _checks.check_classes(y[weights > 0])
+            labels = _checks.encode(y, classes)
+            random = check_random_state(self.random_state)
+            counts = np.bincount(labels[weights > 0], minlength=2)
+            weights *= self._class_weights(classes, counts)[labels]
+            _checks.check_classes(y[weights > 0])
+            self._start(X, classes, random)
+        for _ in range(self.n_passes):
+            n_rows = X.shape[0]
+            order = random.permutation(n_rows) if self.shuffle else np.arange(n_rows)
+            self._learn(X, labels, weights, order, balanced=False)
+        kept = weights > 0
+        self._threshold = self._operating_point(
+            labels[kept], self._scores(X)[kept], sample_weight=weights[kept]
+        )
+        return self
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Go on learning from a chunk of a stream, in the order given.
+
+        Any split of a stream into chunks gives the same model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Rows, one or many, of one class or both.
+        y : array-like of shape (n_samples,)
+            Labels.
+        classes : array-like of shape (2,), default=None
+            The two labels; needed at the first call unless `y` has both.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Factors of C, or of the step. A row of weight 0 is as good as absent.
+
+        Returns
+        -------
+        self : object
+            The ranker itself.
+        """
+        first = not self.__sklearn_is_fitted__()
+        self._validate_params()
+        with self._unchanged_on_error():
+            X, y, weights = self._check(X, y, sample_weight, reset=first)
+            if classes is not None or first:
+                given = _checks.check_classes(y if classes is None else classes)
+                if not first and list(given) != list(self.classes_):
+                    raise ValueError(
+                        f"classes={given.tolist()} is not the classes of the first call, "
+                        f"{self.classes_.tolist()}."
+                    )
+            labels = _checks.encode(y, given if first else self.classes_)
+            if first:
+                self._class_weights(given)
+                self._start(X, given, check_random_state(self.random_state))
+        balanced = self.class_weight == "balanced"
+        if not balanced:
+            weights *= self._class_weights(self.classes_)[labels]
+        self._learn(X, labels, weights, np.arange(X.shape[0]), balanced=balanced)
+        self._threshold = None
+        return self
+
+    def learn_one(self, x: Any, y: Any, classes: ArrayLike | None = None) -> Self:
+        """Go on learning from one row: `partial_fit` without its overhead.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_features,) or sparse matrix of shape (1, n_features)
+            The row.
+        y : object
+            Its label.
+        classes : array-like of shape (2,), default=None
+            The two labels; needed if this is the first row.
+
+        Returns
+        -------
+        self : object
+            The ranker itself.
+        """
+        if not self.__sklearn_is_fitted__():
+            return self.partial_fit(x if sp.issparse(x) else np.atleast_2d(x), [y], classes)
+        row = self._check_row(x)
+        try:
+            label = self._label_of[y]
+        except (KeyError, TypeError):
+            _checks.encode(np.array([y]), self.classes_)
+            raise
+        balanced = self.class_weight == "balanced"
+        weight = _ONE_WEIGHT
+        if not (balanced or self.class_weight is None):
+            weight = self._class_weights(self.classes_)[label : label + 1]
+        self._learn(row, _ONE_LABEL[label], weight, _ONE_ROW, balanced)
+        self._threshold = None
+        return self
+
+    def _check_row(self, x: Any) -> Any:
+        if not isinstance(x, np.ndarray) and sp.issparse(x):
+            return _checks.check_rows(self, x, reset=False)
+        row = np.array(x, dtype=np.float64, ndmin=2, order="C")
+        if row.shape == (1, self.n_features_in_) and math.isfinite(np.add.reduce(row[0])):
+            return row
+        return _checks.check_rows(self, row, reset=False)
+
+    def _check(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool
+    ) -> tuple[Any, NDArray[Any], NDArray[np.float64]]:
+        X = _checks.check_rows(self, X, reset=reset)
+        return X, _checks.check_labels(y, X), _checks.check_weights(sample_weight, X)
+
+    @contextlib.contextmanager
+    def _unchanged_on_error(self) -> Iterator[None]:
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _start(self, X: Any, classes: NDArray[Any], random: np.random.RandomState) -> None:
+        seed = int(random.randint(1, 2**31 - 1)) * 2**31 + int(random.randint(2**31 - 1))
+        n_features = X.shape[1]
+        model = self._new_model(n_features)
+        self._sparse = sp.issparse(X) and not self._needs_matrix()
+        if self._sparse:
+            buffer: Any = kernels.buffers.empty_sparse(self._buffer_capacity, seed)
+        else:
+            buffer = kernels.buffers.empty_dense(self._buffer_capacity, n_features, seed)
+        self._model, self._buffer, self._threshold = model, buffer, None
+        self.classes_ = classes
+        self._label_of = {label: index for index, label in enumerate(classes.tolist())}
+
+    def _class_weights(
+        self, classes: NDArray[Any], counts: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float64]:
+        """Return the weights of the two classes; `counts` are what "balanced" goes by."""
+        if self.class_weight is None:
+            return np.ones(2)
+        if self.class_weight == "balanced":
+            return np.ones(2) if counts is None else counts.sum() / (2.0 * np.maximum(counts, 1))
+        weights = np.array([self.class_weight.get(label, 1.0) for label in classes.tolist()])
+        unknown = set(self.class_weight) - set(classes.tolist())
+        if unknown or not (np.isfinite(weights) & (weights >= 0)).all():
+            raise ValueError(
+                f"class_weight={self.class_weight} must give a finite weight >= 0 to labels among "
+                f"the classes {classes.tolist()}."
+            )
+        return weights
+
+    def _learn(
+        self,
+        X: Any,
+        labels: NDArray[np.int64],
+        weights: NDArray[np.float64],
+        order: NDArray[np.int64],
+        balanced: bool,
+    ) -> None:
+        if self._sparse or isinstance(X, np.ndarray):
+            self._stream(X, labels, weights, order, balanced)
+            return
+        block = max(1, _DENSE_BLOCK // X.shape[1])
+        for begin in range(0, len(order), block):
+            rows = order[begin : begin + block]
+            dense, here = X[rows].toarray(), np.arange(len(rows))
+            self._stream(dense, labels[rows], weights[rows], here, balanced)
+
+    def _stream(
+        self,
+        X: Any,
+        labels: NDArray[np.int64],
+        weights: NDArray[np.float64],
+        order: NDArray[np.int64],
+        balanced: bool,
+    ) -> None:
+        """Hand rows to the kernel, read-only so that one compiled version serves every caller."""
+        if self._sparse:
+            rows = _csr(X)
+            self._buffer = kernels.buffers.widened(
+                self._buffer, int(np.diff(rows.indptr).max(initial=0))
+            )
+        else:
+            rows = X.view()
+            rows.flags.writeable = False
+        self._kernel(self._sparse)(
+            rows, labels, weights, order, self._buffer, self._model,
+            self._kernel_parameters(balanced),
+        )  # fmt: skip
+        if self.diverged_:
+            warnings.warn(self._divergence(), ConvergenceWarning, stacklevel=4)
+
+    @property
+    def diverged_(self) -> bool:
+        """Whether a step too large was refused, which ended the learning."""
+        return bool(getattr(self._fitted("diverged_"), "diverged", (0,))[0])
+
+    def _divergence(self) -> str:
+        return (
+            f"{type(self).__name__} diverged at row {self._model.diverged[0]} of its stream: its "
+            "step is too large for the scale of these columns. The weights are kept as they were "
+            "before that row; use a smaller step or scaled columns."
+        )
+
+
+def _csr(X: Any) -> Any:
+    X = X if sp.issparse(X) else sp.csr_array(X)
+    parts = (
+        X.data,
+        X.indices.astype(np.int32, copy=False),
+        X.indptr.astype(np.int64, copy=False),
+    )
+    views = [np.require(part, requirements=["C", "A"]).view() for part in parts]
+    for view in views:
+        view.flags.writeable = False
+    return kernels.buffers.Csr(*views)

@@ -1,0 +1,166 @@
+"""Checks of what callers pass in. Errors name the row and the column."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    check_consistent_length,
+    column_or_1d,
+    validate_data,
+)
+
+Rows = Any  # a C-ordered float64 array or a canonical CSR matrix
+
+
+def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Rows:
+    """Return `X` as float64 rows, C-ordered or CSR, copied only where it must be."""
+    names = getattr(X, "columns", None)
+    try:
+        rows = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            dtype=np.float64,
+            order="C",
+            accept_sparse="csr",
+            ensure_all_finite=False,
+        )
+    except (ValueError, TypeError) as error:
+        _name_non_numeric_cell(X, names, error)
+        raise
+    rows = _canonical(rows) if sp.issparse(rows) else np.require(rows, requirements=["C", "A"])
+    _refuse_non_finite(estimator, rows, names)
+    return rows
+
+
+def _canonical(X: Any) -> Any:
+    """Return CSR with sorted unique indices; the caller's own matrix is not touched."""
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def _name_non_numeric_cell(X: Any, names: Any, error: Exception) -> None:
+    """Raise an error that names the first cell that is no number, if there is one."""
+    if sp.issparse(X) or "complex" in str(error).lower():
+        return
+    try:
+        cells = np.asarray(X, dtype=object)
+    except ValueError:
+        return
+    if cells.ndim != 2:
+        return
+    for (row, column), cell in np.ndenumerate(cells):
+        try:
+            float(cell)
+        except (TypeError, ValueError):
+            where = _place(row, column, names)
+            message = f"X has {cell!r} at {where}, which is not a number. {error}"
+            raise type(error)(message) from error
+
+
+def _place(row: int, column: int, names: Any) -> str:
+    name = "" if names is None else f" ({str(names[column])!r})"
+    return f"row {row}, column {column}{name}"
+
+
+def _refuse_non_finite(estimator: BaseEstimator, X: Rows, names: Any) -> None:
+    values = X.data if sp.issparse(X) else X
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):
+            return
+    bad = np.argwhere(~np.isfinite(values))
+    if not len(bad):
+        return
+    if sp.issparse(X):
+        at = bad[0, 0]
+        row, column = int(np.searchsorted(X.indptr, at, side="right")) - 1, X.indices[at]
+        value = X.data[at]
+    else:
+        row, column = bad[0]
+        value = X[row, column]
+    kind = "NaN" if np.isnan(value) else "infinity"
+    where = _place(row, column, names)
+    raise ValueError(
+        f"Input X contains {kind} at {where} ({len(bad)} such values in all); "
+        f"{type(estimator).__name__} takes finite numbers: impute or drop them first."
+    )
+
+
+def check_labels(y: Any, X: Rows) -> NDArray[Any]:
+    """Return `y` as a one-dimensional array of labels without gaps, as long as `X`."""
+    if y is None:
+        raise ValueError("This ranker requires y to be passed, but the target y is None.")
+    y = column_or_1d(y, warn=True)
+    check_consistent_length(X, y)
+    missing = np.flatnonzero(np.isnan(y) if y.dtype.kind == "f" else _missing(y))
+    if len(missing):
+        raise ValueError(f"Input y contains NaN at row {missing[0]} ({len(missing)} in all).")
+    if y.dtype.kind == "f" and np.isinf(y).any():
+        raise ValueError(f"Input y contains infinity at row {np.flatnonzero(np.isinf(y))[0]}.")
+    check_classification_targets(y)
+    return y  # type: ignore[no-any-return]
+
+
+def _missing(y: NDArray[Any]) -> list[bool]:
+    """Say of each object whether it is None or a NaN, the one float that is not itself."""
+    objects = y.tolist() if y.dtype.kind == "O" else []
+    return [label is None or label != label for label in objects]  # noqa: PLR0124
+
+
+def check_classes(classes: ArrayLike) -> NDArray[Any]:
+    """Return the two labels in order; the second is the positive class."""
+    found = np.unique(np.asarray(classes))
+    if len(found) > 2:
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is multiclass: "
+            f"y has {len(found)} classes, {', '.join(map(str, found[:5]))}"
+            f"{', ...' if len(found) > 5 else ''}."
+        )
+    if len(found) < 2:
+        raise ValueError(
+            f"Ranking needs two classes, and this is one class only or none: {found.tolist()}; "
+            "in a stream, pass both as classes= at the first partial_fit."
+        )
+    return found
+
+
+def encode(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
+    """Return 0 for rows of the first class and 1 for those of the second."""
+    labels: NDArray[np.int64] = (y == classes[1]).astype(np.int64)
+    unknown = np.flatnonzero((labels == 0) & (y != classes[0]))
+    if len(unknown):
+        label, (one, other) = y[unknown[:1]].tolist()[0], classes.tolist()
+        raise ValueError(
+            f"y has {label!r} at row {unknown[0]}, which is neither of the classes "
+            f"{one!r} and {other!r} that this ranker started with."
+        )
+    return labels
+
+
+def check_weights(sample_weight: Any, X: Rows) -> NDArray[np.float64]:
+    """Return one finite weight >= 0 for each row."""
+    n_rows = X.shape[0]
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weights = np.array(sample_weight, dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n_rows, weights)
+    if weights.ndim != 1:
+        raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D array.")
+    if weights.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight.shape == {weights.shape}, expected {(n_rows,)}, one for each row of X."
+        )
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad):
+        raise ValueError(
+            f"sample_weight has {weights[bad[0]]} at row {bad[0]} ({len(bad)} such values in all); "
+            "weights must be finite and not negative."
+        )
+    return weights

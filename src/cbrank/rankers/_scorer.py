@@ -1,0 +1,151 @@
+"""What all rankers can do once they have learned: score, predict and be measured."""
+
+from abc import ABCMeta, abstractmethod
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import roc_auc_score
+from sklearn.utils.validation import check_is_fitted
+
+from cbrank.metrics import optimal_operating_point
+from cbrank.rankers import _checks
+
+
+class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+    """A linear ranking score, with the threshold at which it predicts."""
+
+    classes_: NDArray[Any]
+    _model: Any  # a tuple of arrays, the kernel's
+    _buffer: Any
+    _sparse: bool
+    _threshold: float | None
+
+    @abstractmethod
+    def _weights(self) -> NDArray[np.float64]:
+        """Return the weights of the features."""
+
+    @abstractmethod
+    def _class_weights(
+        self, classes: NDArray[Any], counts: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float64]:
+        """Return the weights of the two classes; `counts` are what "balanced" goes by."""
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_model")
+
+    def _fitted(self, name: str) -> Any:
+        """Return the model, or fail as a missing attribute does."""
+        if not self.__sklearn_is_fitted__():
+            raise AttributeError(f"{type(self).__name__} has no {name} before it is fitted.")
+        return self._model
+
+    @property
+    def coef_(self) -> NDArray[np.float64]:
+        """Weights of the features, of shape (1, n_features)."""
+        self._fitted("coef_")
+        return self._weights().reshape(1, -1).copy()
+
+    @property
+    def n_seen_(self) -> NDArray[np.int64]:
+        """Rows learned from, of the negative and of the positive class."""
+        self._fitted("n_seen_")
+        return self._buffer.seen.copy()  # type: ignore[no-any-return]
+
+    @property
+    def threshold_(self) -> float:
+        """Score from which rows are predicted positive."""
+        self._fitted("threshold_")
+        if self._threshold is not None:
+            return self._threshold
+        seen = self._buffer.seen
+        if not seen.all():
+            return np.inf if seen[0] else -np.inf
+        labels, scores = self._buffered_scores()
+        negative, positive = self._class_weights(self.classes_, seen)
+        prior = seen[1] / seen.sum()
+        return self._operating_point(
+            labels, scores, cost_fp=negative, cost_fn=positive, prior=prior
+        )
+
+    @staticmethod
+    def _operating_point(labels: Any, scores: Any, **options: Any) -> float:
+        return float(optimal_operating_point(labels, scores, **options).threshold)
+
+    def _buffered_scores(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        w, buffer = self._weights(), self._buffer
+        if self._sparse:
+            filled = np.arange(buffer.values.shape[2]) < buffer.length[..., None]
+            scores = (np.where(filled, buffer.values, 0.0) * w[buffer.indices]).sum(axis=2)
+        else:
+            scores = buffer.rows @ w
+        held = [scores[label, : buffer.size[label]] for label in (0, 1)]
+        return np.repeat([0, 1], buffer.size), np.concatenate(held)
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the ranking score of each row: the higher, the likelier positive.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            The scores.
+        """
+        check_is_fitted(self)
+        return self._scores(_checks.check_rows(self, X, reset=False))
+
+    def _scores(self, X: Any) -> NDArray[np.float64]:
+        """Return the scores; a row's own does not depend on the rows beside it."""
+        if sp.issparse(X):
+            return np.asarray(X @ self._weights())
+        scores: NDArray[np.float64] = np.einsum("ij,j->i", X, self._weights())
+        return scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the positive class where the score reaches `threshold_`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            One of the two labels for each row.
+        """
+        scores = self.decision_function(X)
+        return self.classes_[(scores >= self.threshold_).astype(np.int64)]
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the area under the ROC curve.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        auc : float
+            The share of (positive, negative) pairs ranked right, ties counted half.
+        """
+        scores = self.decision_function(X)
+        labels = _checks.encode(_checks.check_labels(y, X), self.classes_)
+        return float(roc_auc_score(labels, scores, sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
+        return tags

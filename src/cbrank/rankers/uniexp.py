@@ -1,0 +1,96 @@
+"""Online univariate exponential loss."""
+
+from collections.abc import Callable
+from numbers import Real
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from cbrank import kernels
+from cbrank.rankers._base import Ranker
+
+
+class UniExpRanker(Ranker):
+    """Online Uni-Exp: the weighted univariate exponential loss [1]_.
+
+    A pointwise ranker: every row is a gradient step on the exponential loss, weighted so that
+    both classes count alike. The fastest of the rankers and the least careful.
+
+    Parameters
+    ----------
+    step : float, default=1/512
+        Learning rate.
+    class_weight : {"balanced"}, dict or None, default=None
+        Factors of the step for rows of each class, and costs of errors for `threshold_`. Under
+        `partial_fit`, "balanced" goes by the running counts.
+    shuffle : bool, default=True
+        Whether `fit` takes the rows in random order.
+    n_passes : int, default=1
+        Passes of `fit` over the rows.
+    random_state : int, RandomState instance or None, default=None
+        Source of the shuffling.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        Weights of the features.
+    classes_ : ndarray of shape (2,)
+        The labels; the second is the positive class.
+    threshold_ : float
+        Score from which rows are predicted positive: the optimal operating point of the training
+        rows after `fit`, of the last 50 rows of each class after `partial_fit`.
+    n_seen_ : ndarray of shape (2,)
+        Rows learned from, of the negative and of the positive class.
+    diverged_ : bool
+        Whether the step was too large and learning stopped at the last sound weights.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, where `X` is a data frame with string columns.
+
+    References
+    ----------
+    .. [1] W. Kotlowski, K. Dembczynski, E. Huellermeier. "Bipartite Ranking through Minimization
+       of Univariate Loss", ICML 2011.
+
+    Examples
+    --------
+    >>> from cbrank import UniExpRanker
+    >>> from cbrank.datasets import load
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X, y, facts = load("german")
+    >>> X = StandardScaler().fit_transform(X)
+    >>> ranker = UniExpRanker(random_state=0).fit(X[:800], y[:800])
+    >>> round(ranker.score(X[800:], y[800:]), 2)
+    0.83
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Ranker._parameter_constraints,
+        "step": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        step: float = 2.0**-9,
+        *,
+        class_weight: Literal["balanced"] | dict[Any, float] | None = None,
+        shuffle: bool = True,
+        n_passes: int = 1,
+        random_state: Any = None,
+    ) -> None:
+        self.step = step
+        self.class_weight = class_weight
+        self.shuffle = shuffle
+        self.n_passes = n_passes
+        self.random_state = random_state
+
+    def _new_model(self, n_features: int) -> Any:
+        return kernels.uniexp.Model(np.zeros(n_features), np.zeros(1, np.int64))
+
+    def _kernel(self, sparse: bool) -> Callable[..., None]:
+        return kernels.uniexp.learn_sparse if sparse else kernels.uniexp.learn
+
+    def _kernel_parameters(self, balanced: bool) -> Any:
+        return kernels.uniexp.Parameters(float(self.step), balanced)

@@ -1,0 +1,36 @@
+"""Real data for the tests."""
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from sklearn.preprocessing import StandardScaler, normalize
+
+from cbrank import datasets
+
+settings.register_profile("cbrank", deadline=None, max_examples=40, derandomize=True)
+settings.load_profile("cbrank")
+
+SCALINGS = {
+    "standard": lambda X: StandardScaler().fit_transform(X),
+    "unit": normalize,
+    "none": np.ascontiguousarray,
+}
+
+
+def real(name, rows=None, scaling="none"):
+    """Rows of a data set in a fixed random order; a test skips where the set is not here."""
+    if name not in datasets.available():
+        reason = f"data set {name} is not embedded, and CBRANK_DATA does not name a folder with it"
+        if os.environ.get("CBRANK_DATA_REQUIRED"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    X, y, _ = datasets.load(name)
+    order = np.random.RandomState(0).permutation(len(y))[:rows]
+    return SCALINGS[scaling](X[order]), y[order]
+
+
+@pytest.fixture
+def german():
+    return real("german", scaling="standard")

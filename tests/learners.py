@@ -1,0 +1,46 @@
+"""Every ranker in every form it has, by a short name."""
+
+import numpy as np
+from sklearn.base import clone
+
+from cbrank import AdaOAMRanker, CBRanker, OAMRanker, OPAUCRanker, UniExpRanker
+
+CBR = {
+    "cbr": CBRanker(),
+    "cbr-paper": CBRanker(C=0.5, average=False),
+    "cbr-reservoir": CBRanker(policy="reservoir", buffer_size=20),
+    "cbr-diagonal": CBRanker(covariance="diagonal"),
+    "cbr-precision": CBRanker(covariance="diagonal", diagonal_update="precision", average=False),
+    "cbr-drop": CBRanker(covariance="diagonal", diagonal_update="drop", policy="reservoir"),
+}
+BASELINES = {
+    "oam": OAMRanker(),
+    "oam-gradient": OAMRanker(C=0.01, update="gradient", policy="fifo"),
+    "opauc": OPAUCRanker(),
+    "opauc-sketch": OPAUCRanker(rank=8),
+    "adaoam": AdaOAMRanker(),
+    "uniexp": UniExpRanker(),
+}
+RANKERS = CBR | BASELINES
+SPARSE = [name for name, ranker in RANKERS.items() if not ranker._needs_matrix()]
+
+
+def make(name, **parameters):
+    return clone(RANKERS[name]).set_params(**({"random_state": 0} | parameters))
+
+
+def arrays(ranker):
+    """All that a ranker has learned, by name."""
+    state = {**ranker._model._asdict(), **ranker._buffer._asdict()}
+    return {name: np.array(array) for name, array in state.items()}
+
+
+def assert_same(one, other, **tolerance):
+    """Check that two rankers have learned the same, to the bit unless a tolerance is given."""
+    one, other = arrays(one), arrays(other)
+    assert one.keys() == other.keys()
+    for name, array in one.items():
+        if tolerance:
+            np.testing.assert_allclose(array, other[name], err_msg=name, **tolerance)
+        else:
+            np.testing.assert_array_equal(array, other[name], err_msg=name)

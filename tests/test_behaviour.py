@@ -1,0 +1,261 @@
+"""What every ranker must do, whatever it learns."""
+
+import copy
+import itertools
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from conftest import real
+from hypothesis import given
+from hypothesis import strategies as st
+from learners import RANKERS, SPARSE, assert_same, make
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
+
+every_ranker = pytest.mark.parametrize("name", RANKERS)
+sparse_ranker = pytest.mark.parametrize("name", SPARSE)
+
+
+def stream(ranker, X, y, cuts=()):
+    """Learn rows in chunks that end at `cuts`."""
+    for begin, end in itertools.pairwise([0, *sorted(cuts), len(y)]):
+        if end > begin:
+            ranker.partial_fit(X[begin:end], y[begin:end], classes=[0, 1])
+    return ranker
+
+
+@every_ranker
+def test_learns_to_rank(name, german):
+    X, y = german
+    ranker = make(name).fit(X[:800], y[:800])
+    assert ranker.score(X[800:], y[800:]) > 0.7
+    assert ranker.score(X, y) == pytest.approx(roc_auc_score(y, ranker.decision_function(X)))
+    np.testing.assert_allclose(ranker.decision_function(X), X @ ranker.coef_[0])
+
+
+@every_ranker
+@given(cuts=st.lists(st.integers(0, 120), max_size=6))
+def test_any_chunking_gives_the_same_model(name, cuts):
+    X, y = real("german", 120, "standard")
+    assert_same(stream(make(name), X, y, cuts), stream(make(name), X, y))
+
+
+@every_ranker
+def test_row_by_row_is_one_chunk(name, german):
+    X, y = german[0][:150], german[1][:150]
+    ranker = make(name)
+    for row, label in zip(X, y, strict=True):
+        assert ranker.learn_one(row, label, classes=[0, 1]) is ranker
+    assert_same(ranker, stream(make(name), X, y))
+    assert ranker.threshold_ == stream(make(name), X, y).threshold_
+
+
+@every_ranker
+def test_fit_in_order_is_partial_fit(name, german):
+    X, y = german
+    fitted = make(name, shuffle=False).fit(X, y)
+    assert_same(fitted, make(name).partial_fit(X, y))
+    twice = make(name, shuffle=False, n_passes=2).fit(X, y)
+    assert_same(twice, make(name).partial_fit(X, y).partial_fit(X, y))
+
+
+@every_ranker
+def test_sparse_rows_are_dense_rows(name):
+    X, y = real("svmguide3", 300, "unit")
+    X[np.random.RandomState(0).random_sample(X.shape) < 0.5] = 0.0
+    dense = stream(make(name), X, y)
+    for kind in (sparse.csr_matrix, sparse.csr_array, sparse.csc_array):
+        rows = kind(X)
+        ranker = make(name).partial_fit(rows, y)
+        np.testing.assert_allclose(ranker.coef_, dense.coef_, rtol=1e-8, atol=1e-10)
+        scores = dense.decision_function(X)
+        np.testing.assert_allclose(ranker.decision_function(rows), scores, rtol=1e-7, atol=1e-9)
+        assert ranker.threshold_ == pytest.approx(dense.threshold_)
+
+
+@every_ranker
+def test_chunks_may_change_between_dense_and_sparse(name):
+    X, y = real("svmguide3", 200, "unit")
+    expected = stream(make(name), X, y).coef_
+    for first, then in ((np.asarray, sparse.csr_array), (sparse.csr_array, np.asarray)):
+        ranker = make(name).partial_fit(first(X[:100]), y[:100])
+        ranker.partial_fit(then(X[100:150]), y[100:150])
+        for row, label in zip(X[150:], y[150:], strict=True):
+            ranker.learn_one(then(row.reshape(1, -1)) if then is sparse.csr_array else row, label)
+        np.testing.assert_allclose(ranker.coef_, expected, rtol=1e-8, atol=1e-10)
+
+
+@sparse_ranker
+def test_sparse_chunks_of_any_width_give_the_same_model(name):
+    X, y = real("svmguide3", 120, "unit")
+    X[np.random.RandomState(0).random_sample(X.shape) < np.linspace(0.95, 0, 120)[:, None]] = 0.0
+    rows = sparse.csr_array(X)
+    one, many = stream(make(name), rows, y), stream(make(name), rows, y, range(0, 120, 7))
+    np.testing.assert_array_equal(one.coef_, many.coef_)
+
+
+@every_ranker
+def test_swapping_labels_mirrors_the_model(name, german):
+    X, y = german
+    one, other = stream(make(name), X, y), stream(make(name), X, 1 - y)
+    np.testing.assert_allclose(one.coef_, -other.coef_, rtol=1e-9, atol=1e-12)
+
+
+@every_ranker
+def test_any_two_labels_will_do(name, german):
+    X, y = german
+    words = np.array(["bad", "good"])[y]
+    ranker = make(name).fit(X, words)
+    assert_same(ranker, make(name).fit(X, y))
+    assert ranker.classes_.tolist() == ["bad", "good"]
+    assert set(ranker.predict(X)) <= {"bad", "good"}
+    assert ranker.score(X, words) == make(name).fit(X, y * 2.0 - 1.0).score(X, y * 2.0 - 1.0)
+
+
+@every_ranker
+@pytest.mark.parametrize("as_rows", [np.asarray, sparse.csr_array])
+def test_the_callers_rows_are_neither_changed_nor_kept(name, as_rows, german):
+    X, y = as_rows(german[0]), german[1]
+    before = X.copy()
+    ranker = make(name).partial_fit(X, y)
+    assert (before != X).sum() == 0
+    learned, threshold = make(name).partial_fit(before, y), ranker.threshold_
+    (X.data if sparse.issparse(X) else X)[:] = 7.0
+    assert ranker.threshold_ == threshold
+    assert_same(ranker, learned)
+
+
+@every_ranker
+def test_read_only_and_unaligned_and_strided_rows(name, german):
+    X, y = german
+    expected = make(name).fit(X, y)
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    crooked = np.zeros(X.nbytes + 1, np.uint8)[1:].view(np.float64).reshape(X.shape)
+    crooked[:] = X
+    for rows in (frozen, crooked, np.asfortranarray(X), np.repeat(X, 2, axis=0)[::2]):
+        assert_same(make(name).fit(rows, y), expected)
+
+
+@every_ranker
+def test_a_row_of_weight_zero_is_as_good_as_absent(name, german):
+    X, y = german
+    weights = np.random.RandomState(1).choice([0.0, 0.5, 1.0], len(y))
+    kept = weights > 0
+    for balance in (None, "balanced"):
+        one = make(name, class_weight=balance, shuffle=False).fit(X, y, sample_weight=weights)
+        other = make(name, class_weight=balance, shuffle=False)
+        other.fit(X[kept], y[kept], sample_weight=weights[kept])
+        assert_same(one, other)
+        assert one.threshold_ == other.threshold_
+        one = make(name, class_weight=balance).partial_fit(X, y, sample_weight=weights)
+        other = make(name, class_weight=balance).partial_fit(
+            X[kept], y[kept], sample_weight=weights[kept]
+        )
+        assert_same(one, other)
+
+
+@every_ranker
+def test_weights_scale_the_step(name, german):
+    X, y = german
+    step = "C" if hasattr(make(name), "C") else "step"
+    double = make(name, **{step: 2 * getattr(make(name), step)})
+    weighted = make(name).partial_fit(X, y, sample_weight=np.full(len(y), 2.0))
+    assert_same(weighted, double.partial_fit(X, y), rtol=1e-12)
+    doubled = make(name, class_weight={0: 2.0, 1: 2.0}).partial_fit(X, y)
+    assert_same(doubled, weighted)
+
+
+@every_ranker
+def test_balanced_goes_by_running_counts_in_a_stream(name, german):
+    X, y = german
+    seen = np.cumsum(np.stack([y == 0, y == 1]), axis=1)
+    weights = seen.sum(axis=0) / (2 * np.where(y == 1, seen[1], seen[0]))
+    one = stream(make(name, class_weight="balanced"), X, y, [1, 77, 500])
+    assert_same(one, make(name).partial_fit(X, y, sample_weight=weights), rtol=1e-12)
+
+
+@every_ranker
+def test_copies_and_pickles_go_on_as_if_never_stopped(name, german):
+    X, y = german
+    straight = stream(make(name), X, y)
+    begun = stream(make(name), X[:400], y[:400])
+    for again in (pickle.loads(pickle.dumps(begun)), copy.deepcopy(begun)):
+        assert_same(again.partial_fit(X[400:], y[400:]), straight)
+    assert not hasattr(clone(straight), "coef_")
+
+
+@every_ranker
+def test_fit_starts_anew_and_depends_on_the_seed_alone(name, german):
+    X, y = german
+    ranker = make(name).fit(X, y)
+    first = copy.deepcopy(ranker)
+    assert_same(ranker.fit(X, y), first)
+    other = make(name, random_state=1).fit(X, y)
+    assert np.any(other.coef_ != first.coef_)
+
+
+@every_ranker
+def test_frames_give_their_column_names(name, german):
+    X, y = german
+    columns = [f"f{i}" for i in range(X.shape[1])]
+    expected = make(name).fit(X, y)
+    for frame in (pd.DataFrame(X, columns=columns), pl.DataFrame(X, schema=columns)):
+        ranker = make(name).fit(frame, y)
+        assert ranker.feature_names_in_.tolist() == columns
+        assert_same(ranker, expected)
+        np.testing.assert_array_equal(
+            ranker.decision_function(frame), expected.decision_function(X)
+        )
+    with pytest.raises(ValueError, match="feature names should match"):
+        ranker.decision_function(pd.DataFrame(X, columns=columns[::-1]))
+
+
+@every_ranker
+def test_threshold_is_the_best_of_the_training_rows(name, german):
+    X, y = german
+    ranker = make(name).fit(X, y)
+    accuracy = np.mean(ranker.predict(X) == y)
+    scores = ranker.decision_function(X)
+    assert accuracy == max(np.mean((scores >= t) == y) for t in [*scores, np.inf])
+    costly = make(name, class_weight={1: 50.0}).fit(X, y)
+    assert np.mean(costly.predict(X)) > 0.9
+
+
+@every_ranker
+def test_threshold_in_a_stream(name, german):
+    X, y = german
+    ranker = make(name).partial_fit(X[y == 0][:5], y[y == 0][:5], classes=[0, 1])
+    assert ranker.predict(X).max() == 0
+    ranker.partial_fit(X, y)
+    assert np.mean(ranker.predict(X) == y) > 0.6
+    mirrored = make(name).partial_fit(X[y == 1][:5], y[y == 1][:5], classes=[0, 1])
+    assert mirrored.predict(X).min() == 1
+
+
+@every_ranker
+def test_nothing_is_known_before_the_first_row(name):
+    for attribute in ("coef_", "threshold_", "n_seen_", "diverged_", "classes_"):
+        assert not hasattr(make(name), attribute)
+
+
+@every_ranker
+def test_a_rows_score_does_not_depend_on_its_neighbours(name, german):
+    X, y = german
+    ranker = make(name).fit(X, y)
+    alone = np.concatenate([ranker.decision_function(row.reshape(1, -1)) for row in X])
+    np.testing.assert_array_equal(alone, ranker.decision_function(X))
+
+
+@every_ranker
+def test_counts(name, german):
+    X, y = german
+    ranker = stream(make(name), X, y, [1, 10])
+    np.testing.assert_array_equal(ranker.n_seen_, np.bincount(y))
+    ranker.coef_[:] = 0
+    ranker.n_seen_[:] = 0
+    assert ranker.score(X, y) > 0.6
