@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
+QUIETLY := $(BIN)/python -c 'import subprocess, sys; p = subprocess.run(sys.argv[1:], capture_output=True, text=True); p.returncode and print(p.stdout, p.stderr); sys.exit(p.returncode)'
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint docs bench clean
 
@@ -33,12 +34,13 @@ lint: $(VENV)/.dev  ## Check style, types, layers and documentation
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --quiet --check .
 	@$(BIN)/mypy --no-error-summary
-	@$(BIN)/lint-imports --no-cache > $(VENV)/lint-imports.log || { cat $(VENV)/lint-imports.log; exit 1; }
-	@$(BIN)/validate-pyproject --quiet pyproject.toml
+	@$(QUIETLY) $(BIN)/lint-imports --no-cache
+	@$(QUIETLY) $(BIN)/validate-pyproject pyproject.toml
+	@$(QUIETLY) $(BIN)/repo-review .
 	@$(BIN)/python docs/check_docstrings.py
 
 test: lint  ## Run every check
-	@$(BIN)/python -m pytest --quiet --numprocesses 2 --dist worksteal
+	@$(BIN)/python -m pytest --quiet -r fE --numprocesses 2 --dist worksteal
 
 docs: $(VENV)/.dev  ## Build the documentation into docs/_build
 	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going docs docs/_build

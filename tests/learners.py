@@ -3,7 +3,16 @@
 import numpy as np
 from sklearn.base import clone
 
-from cbrank import AdaOAMRanker, CBRanker, OAMRanker, OPAUCRanker, UniExpRanker
+from cbrank import (
+    AdaOAMRanker,
+    CBRanker,
+    FTRLAUCRanker,
+    OAMRanker,
+    OPAUCRanker,
+    SCWRanker,
+    SPAUCRanker,
+    UniExpRanker,
+)
 
 CBR = {
     "cbr": CBRanker(),
@@ -14,14 +23,20 @@ CBR = {
     "cbr-drop": CBRanker(covariance="diagonal", diagonal_update="drop", policy="reservoir"),
 }
 BASELINES = {
-    "oam": OAMRanker(),
+    "oam": OAMRanker(C=0.01),
     "oam-gradient": OAMRanker(C=0.01, update="gradient", policy="fifo"),
     "opauc": OPAUCRanker(),
     "opauc-sketch": OPAUCRanker(rank=8),
     "adaoam": AdaOAMRanker(),
     "uniexp": UniExpRanker(),
 }
-RANKERS = CBR | BASELINES
+RIVALS = {
+    "scw": SCWRanker(class_weight=None),
+    "scw-diagonal": SCWRanker(C=0.1, eta=0.9, covariance="diagonal", class_weight=None),
+    "ftrl": FTRLAUCRanker(),
+    "spauc": SPAUCRanker(),
+}
+RANKERS = CBR | BASELINES | RIVALS
 SPARSE = [name for name, ranker in RANKERS.items() if not ranker._needs_matrix()]
 
 

@@ -12,7 +12,7 @@ from scipy import sparse
 from cbrank import AdaOAMRanker, CBRanker, OAMRanker, OPAUCRanker, UniExpRanker
 
 FORMS = ["full", "paper", "precision", "drop"]
-TABLES = ["german", "diabetes", "svmguide3", "spambase"]
+TABLES = ["german", "svmguide3", "spambase"]
 
 
 def cbr(X, y, form, C, **parameters):
@@ -24,7 +24,7 @@ def cbr(X, y, form, C, **parameters):
 
 @functools.cache
 def oracle(name, scaling, form, C, dtype=np.float64):
-    X, y = real(name, 200, scaling)
+    X, y = real(name, 150, scaling)
     if form == "full":
         return oracles.cbr_full(X, y, C, dtype=dtype)
     return oracles.cbr_diagonal(X, y, C, form=form, dtype=dtype)
@@ -38,12 +38,12 @@ def parts(learned):
     return learned.mu, learned.Sigma if hasattr(learned, "Sigma") else learned.G
 
 
-@pytest.mark.parametrize("C", [2.0**-10, 2.0**-4, 1.0])
+@pytest.mark.parametrize("C", [2.0**-7, 1.0])
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("scaling", ["standard", "unit"])
 @pytest.mark.parametrize("name", TABLES)
 def test_cbr_is_the_paper_to_1e_8(name, scaling, form, C):
-    ranker = cbr(*real(name, 200, scaling), form, C)
+    ranker = cbr(*real(name, 150, scaling), form, C)
     expected = oracle(name, scaling, form, C)
     for ours, theirs in zip(parts(ranker._model), parts(expected), strict=True):
         assert apart(ours, theirs) < 1e-8
@@ -51,12 +51,12 @@ def test_cbr_is_the_paper_to_1e_8(name, scaling, form, C):
     assert ranker.progressive_auc_ == pytest.approx(expected.progressive_auc, abs=1e-12)
 
 
-@pytest.mark.parametrize("C", [2.0**-7, 2.0**4, 2.0**10])
+@pytest.mark.parametrize("C", [2.0**-7, 2.0**10])
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("scaling", ["standard", "unit", "none"])
-@pytest.mark.parametrize("name", ["german", "diabetes", "vehicle", "spambase"])
+@pytest.mark.parametrize("name", ["german", "diabetes", "spambase"])
 def test_rounding_is_no_worse_than_the_papers_own(name, scaling, form, C):
-    X, y = real(name, 200, scaling)
+    X, y = real(name, 150, scaling)
     ranker = cbr(X, y, form, C)
     plain = oracle(name, scaling, form, C)
     exact = oracle(name, scaling, form, C, np.longdouble)
@@ -113,7 +113,7 @@ def test_buffers_average_weights_and_balance(form, policy):
 )
 @pytest.mark.parametrize("weighted", [False, True])
 def test_baselines_are_their_papers(ranker, learn, options, name, scaling, as_rows, weighted):
-    X, y = real(name, 200, scaling)
+    X, y = real(name, 150, scaling)
     weights = np.random.RandomState(3).choice([0.0, 0.5, 1.0], len(y)) if weighted else None
     ranker.set_params(random_state=1, class_weight="balanced" if weighted else None)
     ranker.__dict__.pop("_model", None)

@@ -13,10 +13,10 @@ import cbrank
 SOURCE = Path(cbrank.__file__).parent
 FIT = """
 import numpy as np
-from cbrank import CBRanker
+from cbrank import UniExpRanker
 rng = np.random.RandomState(0)
 X, y = rng.standard_normal((60, 4)), np.arange(60) % 2
-print(repr(CBRanker(random_state=0).fit(X, y).coef_.tolist()))
+print(repr(UniExpRanker(random_state=0).fit(X, y).coef_.tolist()))
 """
 SMALL = """
 import sys

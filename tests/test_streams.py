@@ -69,7 +69,7 @@ def test_full_cbr_ranks_well_on_all_of_them(stream, name):
 
 
 @pytest.mark.parametrize("step", [2.0**k for k in range(-10, 11, 5)])
-@pytest.mark.parametrize("name", ["opauc", "opauc-sketch", "adaoam", "uniexp"])
+@pytest.mark.parametrize("name", ["opauc", "opauc-sketch", "adaoam", "uniexp", "ftrl", "spauc"])
 def test_a_step_too_large_is_said_and_survived(name, step):
     X, y = real("german")
     ranker = make(name, step=step)

@@ -5,15 +5,27 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cbrank import datasets, metrics
-    from cbrank.rankers import AdaOAMRanker, CBRanker, OAMRanker, OPAUCRanker, UniExpRanker
+    from cbrank.rankers import (
+        AdaOAMRanker,
+        CBRanker,
+        FTRLAUCRanker,
+        OAMRanker,
+        OPAUCRanker,
+        SCWRanker,
+        SPAUCRanker,
+        UniExpRanker,
+    )
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AdaOAMRanker",
     "CBRanker",
+    "FTRLAUCRanker",
     "OAMRanker",
     "OPAUCRanker",
+    "SCWRanker",
+    "SPAUCRanker",
     "UniExpRanker",
     "datasets",
     "metrics",

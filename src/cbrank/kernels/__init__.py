@@ -6,6 +6,7 @@ because importing them imports Numba:
 * ``confidence``: the soft confidence-weighted step (Propositions 1 and 2) and CBR's sweeps
 * ``buffers``: the two buffers per class, reservoir and FIFO (Algorithm 2)
 * ``oam``, ``opauc``, ``adaoam``, ``uniexp``: the online baselines
+* ``scw``, ``ftrl``, ``spauc``: later rivals
 * ``random``: random numbers whose state is an array
 """
 
@@ -18,9 +19,12 @@ if TYPE_CHECKING:
         adaoam,
         buffers,
         confidence,
+        ftrl,
         oam,
         opauc,
         random,
+        scw,
+        spauc,
         svmlight,
         uniexp,
         window_auc,
@@ -30,9 +34,12 @@ __all__ = [
     "adaoam",
     "buffers",
     "confidence",
+    "ftrl",
     "oam",
     "opauc",
     "random",
+    "scw",
+    "spauc",
     "svmlight",
     "uniexp",
     "window_auc",

@@ -7,9 +7,9 @@ import numpy as np
 
 from cbrank.kernels._jit import jit, kernel
 from cbrank.kernels.buffers import row_weight, store
-from cbrank.kernels.opauc import count_row, gradient, product
+from cbrank.kernels.opauc import count_row, gradient
 from cbrank.kernels.steps import take_step
-from cbrank.kernels.vectors import dot
+from cbrank.kernels.vectors import dot, multiply
 
 
 class Model(NamedTuple):
@@ -48,6 +48,7 @@ def _project(w, radius):
 @kernel
 def learn(X, labels, weights, order, buffer, model, parameters):
     """Stream the rows `order` of `X` through AdaOAM."""
+    Gamma_w = np.empty_like(model.w)
     for row in order:
         if weights[row] > 0.0:
             x, label = X[row], labels[row]
@@ -55,7 +56,7 @@ def learn(X, labels, weights, order, buffer, model, parameters):
             store(buffer, label, x, False)
             count_row(x, buffer.seen[label], model.mean[label], model.Gamma[label])
             if buffer.seen[other] > 0:
-                Gamma_w = product(model.Gamma[other], model.w)
+                multiply(model.Gamma[other], model.w, Gamma_w)
                 g = gradient(
                     model.w, x, sign, model.mean[other], Gamma_w, parameters.regularization
                 )

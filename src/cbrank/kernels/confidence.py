@@ -11,7 +11,7 @@ import numpy as np
 
 from cbrank.kernels._jit import jit, kernel
 from cbrank.kernels.buffers import row_weight, store, store_sparse
-from cbrank.kernels.vectors import difference, dot, dot_sparse
+from cbrank.kernels.vectors import difference, dot, dot_sparse, multiply
 
 DIAGONAL_FORMS = ("paper", "precision", "drop")
 PAPER, PRECISION, DROP = range(3)
@@ -123,10 +123,8 @@ def _full_pair(model, x, b, sign, C, phi, boost, z, s):
     for i in range(d):
         z[i] = x[i] - b[i]
         margin += mu[i] * z[i]
-    variance = 0.0
-    for i in range(d):
-        s[i] = dot(Sigma[i], z)
-        variance += s[i] * z[i]
+    multiply(Sigma, z, s)
+    variance = dot(s, z)
     alpha, beta = scw_step(sign * margin, variance, C, phi)
     if alpha <= 0.0:
         return
@@ -135,11 +133,11 @@ def _full_pair(model, x, b, sign, C, phi, boost, z, s):
         mu[i] += sign * alpha * s[i]
     for i in range(model.lag.size):
         model.lag[i] -= boost * sign * alpha * s[i]
-    _shrink(Sigma, s, math.sqrt(beta), 1.0 - beta * variance)
+    shrink(Sigma, s, math.sqrt(beta), 1.0 - beta * variance)
 
 
 @jit
-def _shrink(Sigma, s, scale, least):
+def shrink(Sigma, s, scale, least):
     """Take (scale s)(scale s)' from `Sigma`, symmetric to the bit.
 
     No variance can fall below `least` of what it was; rounding must not carry one there.

@@ -9,7 +9,7 @@ from cbrank.kernels._jit import jit, kernel
 from cbrank.kernels.buffers import row_weight, store, store_sparse
 from cbrank.kernels.random import normal
 from cbrank.kernels.steps import take_step
-from cbrank.kernels.vectors import dot
+from cbrank.kernels.vectors import dot, multiply
 
 
 class Model(NamedTuple):
@@ -62,15 +62,6 @@ def gradient(w, x, sign, mean, Gamma_w, regularization):
 
 
 @jit
-def product(Gamma, w):
-    """Return Gamma w."""
-    out = np.empty_like(w)
-    for i in range(w.size):
-        out[i] = dot(Gamma[i], w)
-    return out
-
-
-@jit
 def _descend(x, label, weight, buffer, model, parameters, Gamma_w):
     step = parameters.step * row_weight(buffer, label, weight, parameters.balanced)
     sign, mean = 2.0 * label - 1.0, model.mean[1 - label]
@@ -81,13 +72,14 @@ def _descend(x, label, weight, buffer, model, parameters, Gamma_w):
 @kernel
 def learn(X, labels, weights, order, buffer, model, parameters):
     """Stream the rows `order` of `X` through OPAUC."""
+    Gamma_w = np.empty_like(model.w)
     for row in order:
         if weights[row] > 0.0:
             x, label = X[row], labels[row]
             store(buffer, label, x, False)
             count_row(x, buffer.seen[label], model.mean[label], model.Gamma[label])
             if buffer.seen[1 - label] > 0:
-                Gamma_w = product(model.Gamma[1 - label], model.w)
+                multiply(model.Gamma[1 - label], model.w, Gamma_w)
                 _descend(x, label, weights[row], buffer, model, parameters, Gamma_w)
 
 

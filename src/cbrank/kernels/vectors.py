@@ -22,6 +22,24 @@ def dot_sparse(weights, indices, values):
 
 
 @jit
+def multiply(matrix, vector, out):
+    """Write matrix . vector, four rows at a time so that each number of the vector is read once."""
+    n, i = matrix.shape[0], 0
+    while i + 4 <= n:
+        a, b, c, d = 0.0, 0.0, 0.0, 0.0
+        for j in range(vector.size):
+            a += matrix[i, j] * vector[j]
+            b += matrix[i + 1, j] * vector[j]
+            c += matrix[i + 2, j] * vector[j]
+            d += matrix[i + 3, j] * vector[j]
+        out[i], out[i + 1], out[i + 2], out[i + 3] = a, b, c, d
+        i += 4
+    while i < n:
+        out[i] = dot(matrix[i], vector)
+        i += 1
+
+
+@jit
 def difference(x_indices, x_values, b_indices, b_values, indices, values):
     """Write x - b of two sparse rows; return how many features it touches."""
     i, k, n = 0, 0, 0

@@ -2,8 +2,20 @@
 
 from cbrank.rankers.adaoam import AdaOAMRanker
 from cbrank.rankers.cbr import CBRanker
+from cbrank.rankers.ftrl import FTRLAUCRanker
 from cbrank.rankers.oam import OAMRanker
 from cbrank.rankers.opauc import OPAUCRanker
+from cbrank.rankers.scw import SCWRanker
+from cbrank.rankers.spauc import SPAUCRanker
 from cbrank.rankers.uniexp import UniExpRanker
 
-__all__ = ["AdaOAMRanker", "CBRanker", "OAMRanker", "OPAUCRanker", "UniExpRanker"]
+__all__ = [
+    "AdaOAMRanker",
+    "CBRanker",
+    "FTRLAUCRanker",
+    "OAMRanker",
+    "OPAUCRanker",
+    "SCWRanker",
+    "SPAUCRanker",
+    "UniExpRanker",
+]

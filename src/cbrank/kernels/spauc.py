@@ -1,0 +1,76 @@
+"""Stochastic proximal AUC maximisation (Lei and Ying 2021): the square loss by class means."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cbrank.kernels._jit import jit, kernel
+from cbrank.kernels.buffers import row_weight, store, store_sparse
+from cbrank.kernels.steps import take_step
+
+
+class Model(NamedTuple):
+    """A linear ranker with the mean of each class."""
+
+    w: np.ndarray
+    diverged: np.ndarray
+    mean: np.ndarray  # (2, d)
+
+
+class Parameters(NamedTuple):
+    """What a step needs to know."""
+
+    step: float
+    regularization: float
+    balanced: bool
+
+
+@jit
+def _row(x, label, weight, buffer, model, parameters, change):
+    """Meet a row that has just been counted.
+
+    The square loss of all pairs is the spread of each class's scores around their mean, of which
+    the row is a sample, and the square loss of the two means.
+    """
+    w, own, mean = model.w, model.mean[label], model.mean
+    spread, gap = 0.0, 0.0
+    for i in range(x.size):
+        own[i] += (x[i] - own[i]) / buffer.seen[label]
+        spread += w[i] * (x[i] - own[i])
+        gap += w[i] * (mean[0, i] - mean[1, i])
+    if buffer.seen[1 - label] == 0:
+        return
+    rows = buffer.seen[0] + buffer.seen[1]
+    share, both = buffer.seen[1 - label] / rows, buffer.seen[0] / rows * buffer.seen[1] / rows
+    step = parameters.step * row_weight(buffer, label, weight, parameters.balanced)
+    shrinking = 1.0 + step * parameters.regularization
+    for i in range(x.size):
+        g = share * spread * (x[i] - own[i]) + both * (1.0 + gap) * (mean[0, i] - mean[1, i])
+        change[i] = -step * (g + parameters.regularization * w[i]) / shrinking
+    take_step(w, change, model.diverged, rows)
+
+
+@kernel
+def learn(X, labels, weights, order, buffer, model, parameters):
+    """Stream the rows `order` of `X` through SPAUC."""
+    change = np.empty_like(model.w)
+    for row in order:
+        if weights[row] > 0.0:
+            store(buffer, labels[row], X[row], False)
+            _row(X[row], labels[row], weights[row], buffer, model, parameters, change)
+
+
+@kernel
+def learn_sparse(X, labels, weights, order, buffer, model, parameters):
+    """Stream the sparse rows `order` of `X` through SPAUC, one dense row at a time."""
+    x, change = np.zeros_like(model.w), np.empty_like(model.w)
+    for row in order:
+        if weights[row] > 0.0:
+            begin, end = X.indptr[row], X.indptr[row + 1]
+            indices, values = X.indices[begin:end], X.values[begin:end]
+            store_sparse(buffer, labels[row], indices, values, False)
+            for k in range(indices.size):
+                x[indices[k]] = values[k]
+            _row(x, labels[row], weights[row], buffer, model, parameters, change)
+            for k in range(indices.size):
+                x[indices[k]] = 0.0
