@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from learners import CBR, assert_same, make
+from oracles import precision_gain
 from oracles import scw_step as letter
 from scipy import sparse
 from scipy.stats import norm
@@ -28,8 +29,9 @@ def test_the_step_is_proposition_1(margin, variance, C, eta):
     if alpha > 0 or exact[0] > 1e-12 * max(abs(margin) / variance, 1):
         assert alpha == pytest.approx(float(exact[0]), rel=1e-9, abs=1e-12 * abs(margin) / variance)
     if alpha > 0:
-        information = scw_information(alpha, variance, phi)
-        assert beta == pytest.approx(information / (1 + variance * information))
+        assert beta == pytest.approx(float(exact[1]), rel=1e-6)
+        added = precision_gain(*(np.longdouble(number) for number in (alpha, variance, phi)))
+        assert scw_information(alpha, variance, phi) == pytest.approx(float(added), rel=1e-9)
 
 
 @given(variance=sizes, eta=st.floats(0.51, 0.999), share=st.floats(-10, 0.999))

@@ -50,29 +50,34 @@ class Parameters(NamedTuple):
 
 @jit
 def scw_step(margin, variance, C, phi):
-    """Return alpha and beta of Propositions 1 and 2, in forms free of cancellation.
+    """Return alpha and beta of Propositions 1 and 2.
 
-    Both are zero where the margin already has the wanted confidence, and where the variance
-    is zero, infinite or not a number.
+    The margin is taken in standard deviations, and the forms are free of cancellation and
+    overflow. Both are zero where the margin already has the wanted confidence, and where the
+    variance is zero, infinite or not a number.
     """
     if not (0.0 < variance < math.inf and margin < phi * math.sqrt(variance)):
         return 0.0, 0.0
     psi, zeta = 1.0 + phi**2 / 2.0, 1.0 + phi**2
-    root = math.sqrt(margin**2 * phi**4 / 4.0 + variance * phi**2 * zeta)
-    if margin > 0.0:
-        alpha = (variance * phi**2 - margin**2) / (variance * (margin * psi + root))
+    deviation = math.sqrt(variance)
+    m = margin / deviation
+    root = phi * math.sqrt(m * m * phi**2 / 4.0 + zeta)
+    if m > 0.0:
+        alpha = (phi**2 - m * m) / (deviation * (m * psi + root))
     else:
-        alpha = (root - margin * psi) / (variance * zeta)
-    alpha = min(C, max(alpha, 0.0))
-    information = scw_information(alpha, variance, phi)
-    return alpha, information / (1.0 + variance * information)
+        alpha = (root - m * psi) / (deviation * zeta)
+    alpha = min(C, alpha)
+    if not alpha > 0.0:
+        return 0.0, 0.0
+    return alpha, 1.0 / (1.0 / scw_information(alpha, variance, phi) + variance)
 
 
 @jit
 def scw_information(alpha, variance, phi):
     """Return alpha phi / sqrt(u): what a step adds to the precision along z."""
-    confidence = alpha * variance * phi
-    return alpha * phi * (confidence + math.sqrt(confidence**2 + 4.0 * variance)) / (2.0 * variance)
+    deviation = math.sqrt(variance)
+    gain = alpha * phi * deviation
+    return alpha * phi * (gain + math.hypot(gain, 2.0)) / (2.0 * deviation)
 
 
 # The average with polynomial decay, avg += 4 / (t + 4) (mu - avg), t = 0, 1, ..., touches every

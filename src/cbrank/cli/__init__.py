@@ -1,0 +1,38 @@
+"""The command line: one module for each command, imported when it is called."""
+
+import importlib
+from typing import Any
+
+import click
+
+COMMANDS = {
+    "datasets": "List, describe and fetch the paper's data sets.",
+    "reproduce": "Run the paper's study and write its tables, figures and report.",
+}
+
+
+class _Lazy(click.Group):
+    """A group that imports a command only to run it or to show its own help."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        module: Any = importlib.import_module(f"cbrank.cli.{cmd_name}")
+        return module.command  # type: ignore[no-any-return]
+
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        formatter: click.HelpFormatter,
+    ) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.command(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="cbrank")
+def main() -> None:
+    """Learn to rank from imbalanced streams."""

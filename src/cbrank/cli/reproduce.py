@@ -1,0 +1,174 @@
+"""``cbrank reproduce``: the paper's study."""
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cbrank.study import methods as registry
+from cbrank.study.settings import SCALINGS, Scaling, Settings, quick
+
+Command = Callable[..., None]
+
+if TYPE_CHECKING:
+    from cbrank.study.runner import Study
+    from cbrank.study.tasks import Task
+
+
+class _Names(click.ParamType[list[str]]):
+    """Names with commas between them, each checked."""
+
+    name = "names"
+
+    def __init__(self, check: Callable[[str], str]) -> None:
+        self.check = check
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> list[str]:
+        try:
+            return [self.check(name.strip()) for name in value.split(",") if name.strip()]
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def _dataset(name: str) -> str:
+    from cbrank import datasets  # noqa: PLC0415
+
+    return datasets.info(name).name
+
+
+def _scaling(name: str) -> Scaling:
+    for scaling in SCALINGS:
+        if name == scaling:
+            return scaling
+    raise ValueError(f"unknown scaling {name!r}: there are {', '.join(SCALINGS)}.")
+
+
+def _flat(_ctx: click.Context, _param: click.Parameter, value: Sequence[list[str]]) -> list[str]:
+    return list(dict.fromkeys(name for names in value for name in names))
+
+
+def _several(option: str, check: Callable[[str], str], text: str) -> Callable[[Command], Command]:
+    return click.option(
+        option, type=_Names(check), multiple=True, callback=_flat, help=text, metavar="NAME,..."
+    )
+
+
+@click.command(name="reproduce")
+@click.option("--runs", type=click.IntRange(1), help="Runs of each; else 10, and 5 for text.")
+@_several("--datasets", _dataset, "Data sets; else all that are on this machine.")
+@_several("--methods", registry.find, "Methods; else the paper's and batch logistic regression.")
+@_several("--scaling", _scaling, "unit, standard or none; else all three, and unit for text.")
+@click.option("--rivals/--no-rivals", help="Also run SCW, FTRL-AUC and SPAUC.")
+@click.option("--quick", is_flag=True, help="2 runs, a coarse grid, at most 1000 rows.")
+@click.option("--seed", default=0, show_default=True, help="Master seed.")
+@click.option("--jobs", type=click.IntRange(1), help="Processes; else one on each core.")
+@click.option("--backend", default="loky", show_default=True, help="Where joblib runs the tasks.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("study"),
+    show_default=True,
+    help="Folder of the results; a study found there goes on.",
+)
+@click.option("--fresh", is_flag=True, help="Start anew: remove the results in the folder.")
+@click.option("--report/--no-report", default=True, help="Write the page with tables and figures.")
+def command(out: Path, seed: int, fresh: bool, report: bool, **options: Any) -> None:
+    """Run the paper's study and write its tables, figures and report.
+
+    Finished tasks are kept in the folder, so the same command goes on where an interrupted one
+    stopped. Numbers depend on the seed alone, not on jobs or interruptions.
+    """
+    same = "the same command" + (" without --fresh" if fresh else "")
+    try:
+        study = _run(out, quick(seed) if options["quick"] else Settings(seed), fresh, options)
+        _show(study, report)
+    except KeyboardInterrupt:
+        click.echo(f"\nInterrupted: {same} goes on from here.", err=True)
+        sys.exit(130)
+    except BrokenProcessPool as error:
+        raise click.ClickException(
+            f"a process ended suddenly, perhaps for want of memory: {same} goes on from here; "
+            "give it fewer --jobs."
+        ) from error
+    except (ImportError, OSError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _run(out: Path, settings: Settings, fresh: bool, options: dict[str, Any]) -> "Study":
+    from cbrank.study.runner import Study, Workers  # noqa: PLC0415
+    from cbrank.study.tasks import work  # noqa: PLC0415
+
+    tasks, workers = _plan(options), Workers(options["jobs"] or -1, options["backend"])
+    study = Study(out, settings, fresh)
+    study.start(["cbrank", *sys.argv[1:]])
+    remaining = study.results.remaining(tasks)
+    click.echo(f"Tasks: {len(tasks)}, done before: {len(tasks) - len(remaining)}.", err=True)
+    amounts = {task: work(task, settings) for task in tasks}
+    _follow("Tasks", study.run(remaining, workers), remaining, amounts)
+    curves = study.curves_of(tasks)
+    _follow("Learning curves", study.draw(curves, workers), curves, amounts)
+    study.record.finish()
+    return study
+
+
+def _plan(options: dict[str, Any]) -> list["Task"]:
+    from cbrank.study.tasks import plan  # noqa: PLC0415
+
+    groups: list[registry.Group] = ["paper", "ceiling"]
+    if options["rivals"]:
+        groups.append("rival")
+    runs = options["runs"] or (2 if options["quick"] else None)
+    names, methods = _here(options["datasets"]), options["methods"] or registry.names(*groups)
+    tasks = plan(names, methods, options["scaling"], runs)
+    if not tasks:
+        raise click.UsageError("none of these methods is for any of these data sets.")
+    return tasks
+
+
+def _here(wanted: list[str]) -> list[str]:
+    """Return the data sets that are on this machine; tell of the others."""
+    from cbrank import datasets  # noqa: PLC0415
+
+    wanted, here = wanted or datasets.names(), datasets.available()
+    if absent := [name for name in wanted if name not in here]:
+        click.echo(
+            f"Left out, not on this machine: {', '.join(absent)}. Get them by "
+            f"`cbrank datasets fetch {' '.join(absent)}`, or name a folder that has them in "
+            "CBRANK_DATA.",
+            err=True,
+        )
+    if not set(wanted) - set(absent):
+        raise click.ClickException("none of the data sets is on this machine.")
+    return [name for name in wanted if name in here]
+
+
+def _follow(
+    label: str, done: Iterable["Task"], tasks: list["Task"], amounts: dict["Task", int]
+) -> None:
+    """Show progress on standard error, with the time that remains."""
+    total = sum(amounts[task] for task in tasks)
+    bar = click.progressbar(
+        length=total, label=label, file=sys.stderr, item_show_func=lambda task: str(task or "")
+    )
+    with bar:
+        for task in done:
+            bar.update(amounts[task], task)
+
+
+def _show(study: "Study", report: bool) -> None:
+    from cbrank.study import report as reporting  # noqa: PLC0415
+
+    if failures := study.results.failures():
+        lines = [f"  {task}: {error}" for task, error in failures.items()]
+        click.echo(
+            "\n".join(["These tasks failed; the next run tries them again:", *lines]), err=True
+        )
+    page = reporting.write(study.folder) if report else None
+    click.echo(reporting.summary(study.folder))
+    if page:
+        click.echo(f"Report: {page}")
+    if failures:
+        raise click.ClickException(f"{len(failures)} tasks failed.")

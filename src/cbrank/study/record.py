@@ -1,0 +1,104 @@
+"""``study.json``: how the numbers of a study came about."""
+
+import json
+import os
+import platform
+import shlex
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import cbrank
+from cbrank.study.results import StudyError, replace
+from cbrank.study.settings import Settings
+
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "joblib")
+
+
+class Record:
+    """What is known of a study that may take several sessions.
+
+    Parameters
+    ----------
+    path : Path
+        The file; it need not exist yet.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.facts: dict[str, Any] = _read(path)
+        self._before = float(self.facts.get("seconds", 0.0))
+        self._started = time.monotonic()
+
+    def check_settings(self, settings: Settings) -> None:
+        """Refuse to go on with results of other settings."""
+        before, now = self.facts.get("settings"), settings.as_json()
+        if before is not None and before != now:
+            changed = ", ".join(name for name in now if before.get(name) != now[name])
+            raise StudyError(
+                f"{self.path.parent} holds a study of other settings ({changed}): repeat its "
+                "options or give another --out to keep it, or --fresh to start anew."
+            )
+
+    def start(self, command: Sequence[str], settings: Settings) -> None:
+        """Note a session's begin."""
+        self.facts = {
+            "command": shlex.join(command),
+            "settings": settings.as_json(),
+            "versions": _versions(),
+            "machine": _machine(),
+            "started": self.facts.get("started", _now()),
+            "finished": None,
+            "sessions": self.facts.get("sessions", 0) + 1,
+        }
+        self.note_time()
+
+    def note_time(self) -> None:
+        """Note the seconds so far, those of earlier sessions included."""
+        self.facts["seconds"] = round(self._before + time.monotonic() - self._started, 3)
+        replace(self.path, json.dumps(self.facts, indent=2) + "\n")
+
+    def finish(self) -> None:
+        """Note the end."""
+        self.facts["finished"] = _now()
+        self.note_time()
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        return dict(facts)
+    except ValueError as error:
+        raise StudyError(f"{path} is damaged ({error}): remove it or use --fresh.") from error
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _versions() -> dict[str, str]:
+    ours = {"cbrank": cbrank.__version__, "python": platform.python_version()}
+    return ours | {name: version(name) for name in _LIBRARIES}
+
+
+def _machine() -> dict[str, Any]:
+    return {
+        "platform": platform.platform(),
+        "cpus": os.cpu_count(),
+        "cpu": _cpu_model() or platform.processor() or platform.machine(),
+    }
+
+
+def _cpu_model() -> str:
+    """Return the processor's name where the system tells it in a file."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return ""
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else ""

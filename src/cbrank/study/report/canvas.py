@@ -1,0 +1,150 @@
+"""Where figures are drawn: one look, files for papers, and inline SVG for the page."""
+
+import io
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from cbrank.study.report.extra import need
+from cbrank.study.report.looks import Look
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK = "#1d2329"
+GRID = "#d5dbe1"
+WIDTH = 4.4  # inches: text stays readable when a phone shows it at full width
+
+_STYLE: dict[str, Any] = {
+    "axes.axisbelow": True,
+    "axes.facecolor": "none",
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.6,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picture:
+    """A figure on the page.
+
+    Attributes
+    ----------
+    key : str
+        Its file's name, without ending.
+    alt : str
+        What it shows, for those who cannot see it.
+    svg : str
+        Its drawing, which follows the page's colours.
+    """
+
+    key: str
+    alt: str
+    svg: str
+
+
+def picture(
+    draw: "Callable[[Figure], None]",
+    *,
+    key: str,
+    alt: str,
+    size: tuple[float, float],
+    looks: Mapping[str, Look],
+    folder: Path | None,
+    layout: Literal["constrained"] | None = "constrained",
+) -> Picture:
+    """Draw a figure for the page and, with a folder, as SVG and PNG files.
+
+    Parameters
+    ----------
+    draw : callable
+        Fills an empty figure.
+    key, alt : str
+        The picture's name and description.
+    size : tuple of float
+        Width and height in inches.
+    looks : mapping of str to Look
+        The methods' colours, which the page may change for dark ground.
+    folder : Path or None
+        Where the files go.
+    layout : "constrained" or None
+        Whether to make room for all text, which takes time; else `draw` does.
+
+    Returns
+    -------
+    Picture
+        The drawing for the page.
+    """
+    with need("matplotlib").rc_context(_STYLE | {"svg.hashsalt": key}):
+        figure = need("matplotlib.figure").Figure(figsize=size, layout=layout)
+        figure.patch.set(gid="ground", facecolor="white")
+        draw(figure)
+        if layout:  # once is enough, and it is slow
+            figure.draw_without_rendering()
+            figure.set_layout_engine("none")
+        svg = _svg(figure)
+        if folder:
+            (folder / f"{key}.svg").write_text(svg, encoding="utf-8")
+            figure.savefig(folder / f"{key}.png", dpi=200, metadata={"Software": ""})
+        return Picture(key=key, alt=alt, svg=_inline(svg, alt, looks))
+
+
+def _svg(figure: "Figure") -> str:
+    file = io.StringIO()
+    figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+    return file.getvalue()
+
+
+def _inline(svg: str, alt: str, looks: Mapping[str, Look]) -> str:
+    """Cut a file down to an element whose colours the page's style sheet decides."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'<g id="ground">.*?</g>', "", svg, flags=re.DOTALL)
+    svg = re.sub(r' id="[A-Za-z0-9.]+_\d+"', "", svg)  # unique in a file, not on a page
+    svg = svg.replace(INK, "currentColor").replace(GRID, "var(--grid)")
+    for colour in sorted({look.colour for look in looks.values()}):
+        svg = svg.replace(colour, f"var(--c{colour[1:]})")
+    width = re.search(r' width="([\d.]+)pt"', svg)
+    limit = round(float(width[1]) * 4 / 3) if width else 640
+    svg = re.sub(r' (width|height)="[\d.]+pt"', "", svg, count=2)
+    label = escape(alt, quote=True)
+    return svg.replace("<svg", f'<svg role="img" aria-label="{label}" style="--w:{limit}px"', 1)
+
+
+def headed(figure: "Figure", title: str) -> None:
+    """Set a figure's title, from its left edge."""
+    figure.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold")
+
+
+def log_axis(axes: "Axes", label: str) -> None:
+    """Give the points drawn a logarithmic x axis, with plain numbers at its ticks."""
+    ticker = need("matplotlib.ticker")
+    axes.set(xscale="log", xlabel=label)
+    low, high = axes.get_xlim()
+    steps = (1.0,) if high > 1000 * low else (1.0, 3.0) if high > 20 * low else (1.0, 2.0, 5.0)
+    axes.xaxis.set_major_locator(ticker.LogLocator(subs=steps))
+    axes.xaxis.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))
+    axes.minorticks_off()
+
+
+def dots(axes: "Axes", look: Look, x: Any, y: Any, label: str) -> None:
+    """Draw a method's points."""
+    axes.plot(x, y, look.marker, color=look.colour, markersize=5, label=label, clip_on=False)

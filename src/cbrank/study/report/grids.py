@@ -1,0 +1,153 @@
+"""Means over runs, by data set and method, and the average ranks they give."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isclose, isfinite, nan
+
+from scipy.stats import rankdata
+
+from cbrank import datasets
+from cbrank.datasets.entry import Table
+from cbrank.study.report.looks import ordered
+from cbrank.study.report.results import Result, Study, in_order
+
+
+@dataclass(frozen=True)
+class Score:
+    """Mean and standard deviation (NaN for a single run) over so many runs."""
+
+    mean: float
+    deviation: float
+    runs: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """The scores for one kind of data sets, one scaling and one measure.
+
+    Attributes
+    ----------
+    table, scaling, measure : str
+        What the scores are about.
+    datasets, methods : tuple of str
+        The rows and columns, in the paper's order.
+    scores : mapping
+        By data set and method; a pair without a successful run is missing.
+    samples : frozenset of str
+        Data sets of which only a sample was at hand.
+    """
+
+    table: Table
+    scaling: str
+    measure: str
+    datasets: tuple[str, ...]
+    methods: tuple[str, ...]
+    scores: Mapping[tuple[str, str], Score]
+    samples: frozenset[str]
+
+    def mean(self, dataset: str, method: str) -> float:
+        """Give a mean, or NaN."""
+        score = self.scores.get((dataset, method))
+        return score.mean if score else nan
+
+    def best(self, dataset: str, methods: Sequence[str]) -> float:
+        """Give the highest mean of some methods on a data set, or NaN."""
+        means = [self.mean(dataset, method) for method in methods]
+        return max(filter(isfinite, means), default=nan)
+
+    def runs(self, dataset: str) -> int:
+        """Count the runs of the method that has most of them."""
+        return max(self.scores[key].runs for key in self.scores if key[0] == dataset)
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Average ranks, 1 being the best, over the data sets where all these methods have scores."""
+
+    ranks: dict[str, float]
+    datasets: tuple[str, ...]
+
+    def in_order(self) -> list[str]:
+        """Name the methods from the best to the worst."""
+        return sorted(self.ranks, key=lambda method: self.ranks[method])
+
+    def first(self) -> list[str]:
+        """Name the best, all of them on a tie."""
+        best = min(self.ranks.values())
+        return [method for method, rank in self.ranks.items() if isclose(rank, best)]
+
+
+def score(values: Sequence[float]) -> Score | None:
+    """Sum up the finite values of a few runs; None if there are none."""
+    finite = [value for value in values if isfinite(value)]
+    if not finite:
+        return None
+    deviation = statistics.stdev(finite) if len(finite) > 1 else nan
+    # Twelve digits: what is equal must not differ by the rounding of a sum.
+    return Score(round(statistics.fmean(finite), 12), deviation, len(finite))
+
+
+def grid(study: Study, table: Table, scaling: str, measure: str) -> Grid:
+    """Sum up a study's runs.
+
+    Parameters
+    ----------
+    study : Study
+        What was read.
+    table : {"benchmark", "high-dimensional"}
+        The kind of data sets.
+    scaling : str
+        How the data were scaled.
+    measure : str
+        A column of numbers of ``results.csv``.
+
+    Returns
+    -------
+    Grid
+        The scores.
+    """
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for result in study.chosen(table, scaling):
+        groups.setdefault((result.dataset, result.method), []).append(result)
+    scores = {key: score([getattr(r, measure) for r in runs]) for key, runs in groups.items()}
+    present = {key: value for key, value in scores.items() if value}
+    return Grid(
+        table=table,
+        scaling=scaling,
+        measure=measure,
+        datasets=tuple(in_order({key[0] for key in present}, datasets.names())),
+        methods=tuple(ordered({key[1] for key in present}, table)),
+        scores=present,
+        samples=frozenset(r.dataset for runs in groups.values() for r in runs if r.sample == 1),
+    )
+
+
+def ranking(grid: Grid, methods: Sequence[str]) -> Ranking:
+    """Rank methods on each data set and average.
+
+    A method with scores for less than half of the data sets is left out, and then every data set
+    where one of the others has no score.
+
+    Parameters
+    ----------
+    grid : Grid
+        The scores; higher is better.
+    methods : sequence of str
+        Which to rank.
+
+    Returns
+    -------
+    Ranking
+        Empty if nothing can be compared.
+    """
+    compared = [m for m in methods if 2 * _count(grid, m) >= len(grid.datasets)]
+    blocks = [d for d in grid.datasets if all((d, m) in grid.scores for m in compared)]
+    if not compared or not blocks:
+        return Ranking({}, ())
+    ranks = rankdata([[-grid.mean(d, m) for m in compared] for d in blocks], axis=1).mean(axis=0)
+    return Ranking(dict(zip(compared, ranks.tolist(), strict=True)), tuple(blocks))
+
+
+def _count(grid: Grid, method: str) -> int:
+    return sum((dataset, method) in grid.scores for dataset in grid.datasets)

@@ -1,0 +1,125 @@
+"""Tasks spread over processes, and a study's folder that fills as they end."""
+
+import signal
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from joblib import Parallel, delayed  # type: ignore[import-untyped]
+
+from cbrank.study.curves import Curves, trace
+from cbrank.study.record import Record
+from cbrank.study.results import Results, StudyError, task_of
+from cbrank.study.settings import Settings
+from cbrank.study.tasks import Task, perform, work
+
+
+class Workers(NamedTuple):
+    """Where tasks run.
+
+    Attributes
+    ----------
+    jobs : int
+        Processes at a time; -1 for one on each core.
+    backend : str
+        One of joblib's, such as "loky" or "dask".
+    """
+
+    jobs: int = -1
+    backend: str = "loky"
+
+    def unordered(self, function: Callable[..., Any], calls: Iterable[Any]) -> Iterator[Any]:
+        """Yield what the function returns for each tuple of arguments, as it comes in."""
+        parallel = Parallel(
+            self.jobs, backend=self.backend, return_as="generator_unordered", batch_size=1
+        )
+        with _interrupts_held():
+            values = parallel(delayed(function)(*call) for call in calls)
+        yield from values
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold interrupts back: processes started meanwhile leave them to this one for good."""
+    if sys.platform == "win32":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class Study:
+    """A study's folder.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if it is not there.
+    settings : Settings
+        What decides the numbers; the folder must not hold those of other settings.
+    fresh : bool, default=False
+        Whether to start anew.
+
+    Raises
+    ------
+    StudyError
+        If the folder holds what cannot be gone on with.
+    """
+
+    def __init__(self, folder: Path, settings: Settings, fresh: bool = False) -> None:
+        self.folder, self.settings = folder, settings
+        files = [folder / name for name in ("results.csv", "curves.csv", "study.json")]
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in files if fresh else ():
+            file.unlink(missing_ok=True)
+        self.results, self.curves = Results(files[0]), Curves(files[1])
+        self.record = Record(files[2])
+        if self.results.lines and not self.record.facts:
+            raise StudyError(f"{folder} has results but no study.json: use --fresh to start anew.")
+        self.record.check_settings(settings)
+        self.results.check_seeds(settings)
+
+    def start(self, command: Sequence[str]) -> None:
+        """Note a session's begin, before its first result."""
+        self.record.start(command, self.settings)
+        self.results.write()
+
+    def run(self, tasks: Iterable[Task], workers: Workers) -> Iterator[Task]:
+        """Do what remains of the tasks; yield each one when its line is on the disk."""
+        calls = [(task, self.settings) for task in _long_ones_first(tasks, self.settings)]
+        for row in workers.unordered(perform, calls):
+            self.results.append(row)
+            self.record.note_time()
+            yield task_of(row)
+        self.results.write()
+
+    def draw(self, tasks: Iterable[Task], workers: Workers) -> Iterator[Task]:
+        """Trace the learning curves that remain of these tasks; yield each one when it is."""
+        calls = [(task, self.parameter(task), self.settings) for task in tasks]
+        for task, points in workers.unordered(trace, calls):
+            self.curves.add(task, points)
+            yield task
+        self.curves.write()
+
+    def parameter(self, task: Task) -> float:
+        """Return what a finished task chose."""
+        return float(self.results.lines[task]["parameter"])
+
+    def curves_of(self, tasks: Iterable[Task]) -> list[Task]:
+        """Return the tasks whose curves are wanted, possible and not there yet."""
+        unfinished = set(self.results.remaining(tasks))
+        return [task for task in self.curves.remaining(tasks) if task not in unfinished]
+
+
+def _long_ones_first(tasks: Iterable[Task], settings: Settings) -> list[Task]:
+    """Sort by work, data set by data set: a process then loads each of them once."""
+    works = {task: work(task, settings) for task in tasks}
+    longest: dict[str, int] = {}
+    for task, amount in works.items():
+        longest[task.dataset] = max(amount, longest.get(task.dataset, 0))
+    return sorted(works, key=lambda t: (-longest[t.dataset], t.dataset, -works[t]))
