@@ -10,19 +10,20 @@ QUIETLY := $(BIN)/python -c 'import subprocess, sys; p = subprocess.run(sys.argv
 help:  ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' Makefile
 
-$(BIN)/python:
+$(VENV)/.pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "cbrank needs Python 3.11 or later: make PYTHON=python3.12 ..."; exit 1; }
 	@echo "Making an environment in $(VENV) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) install --upgrade "pip>=25.1"
+	@touch $@
 
-$(VENV)/.user: pyproject.toml | $(BIN)/python
+$(VENV)/.user: pyproject.toml | $(VENV)/.pip
 	@echo "Installing cbrank into $(VENV) ..."
 	@$(PIP) install --editable '.[report]'
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml | $(BIN)/python
+$(VENV)/.dev: pyproject.toml | $(VENV)/.pip
 	@echo "Installing cbrank and what its checks need into $(VENV) (some minutes the first time) ..."
 	@$(PIP) install --editable '.[report]' --group dev
 	@touch $@ $(VENV)/.user

@@ -2,7 +2,7 @@
 
     python docs/measure_defaults.py > docs/_defaults_table.md
 
-One pass over 80% of the rows (at most 5,000), AUC on the rest, mean over three random splits and
+One pass over 80% of at most 5,000 rows, AUC on the rest, mean over three random splits and
 over all benchmark sets at hand. Columns as they come, and standardised.
 """
 
@@ -16,7 +16,17 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
 import cbrank
-from cbrank import AdaOAMRanker, CBRanker, OAMRanker, OPAUCRanker, UniExpRanker, datasets
+from cbrank import (
+    AdaOAMRanker,
+    CBRanker,
+    FTRLAUCRanker,
+    OAMRanker,
+    OPAUCRanker,
+    SCWRanker,
+    SPAUCRanker,
+    UniExpRanker,
+    datasets,
+)
 
 EXPONENTS = range(-12, 5, 1)
 LEARNERS = {
@@ -26,6 +36,9 @@ LEARNERS = {
     "OPAUC": (OPAUCRanker, "step", {}),
     "AdaOAM": (AdaOAMRanker, "step", {}),
     "Uni-Exp": (UniExpRanker, "step", {}),
+    "SCW": (SCWRanker, "C", {}),
+    "FTRL-AUC": (FTRLAUCRanker, "step", {}),
+    "SPAUC": (SPAUCRanker, "step", {}),
 }
 
 

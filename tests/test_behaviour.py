@@ -4,6 +4,7 @@ import copy
 import itertools
 import pickle
 
+import joblib
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -147,11 +148,13 @@ def test_a_row_of_weight_zero_is_as_good_as_absent(name, german):
     weights = np.random.RandomState(1).choice([0.0, 0.5, 1.0], len(y))
     kept = weights > 0
     for balance in (None, "balanced"):
-        one = make(name, class_weight=balance, shuffle=False).fit(X, y, sample_weight=weights)
-        other = make(name, class_weight=balance, shuffle=False)
-        other.fit(X[kept], y[kept], sample_weight=weights[kept])
-        assert_same(one, other)
-        assert one.threshold_ == other.threshold_
+        for shuffle in (False, True):
+            one = make(name, class_weight=balance, shuffle=shuffle)
+            other = make(name, class_weight=balance, shuffle=shuffle)
+            one.fit(X, y, sample_weight=weights)
+            other.fit(X[kept], y[kept], sample_weight=weights[kept])
+            assert_same(one, other)
+            assert one.threshold_ == other.threshold_
         one = make(name, class_weight=balance).partial_fit(X, y, sample_weight=weights)
         other = make(name, class_weight=balance).partial_fit(
             X[kept], y[kept], sample_weight=weights[kept]
@@ -235,6 +238,66 @@ def test_threshold_in_a_stream(name, german):
     assert np.mean(ranker.predict(X) == y) > 0.6
     mirrored = make(name).partial_fit(X[y == 1][:5], y[y == 1][:5], classes=[0, 1])
     assert mirrored.predict(X).min() == 1
+
+
+LATEST = [name for name in RANKERS if getattr(make(name), "policy", "fifo") == "fifo"]
+
+
+@pytest.mark.parametrize(
+    ("name", "as_rows"),
+    [(name, np.asarray) for name in LATEST]
+    + [(name, sparse.csr_array) for name in LATEST if name in SPARSE],
+)
+def test_buffered_rows_score_as_they_did_for_the_threshold(name, as_rows):
+    X, y = real("svmguide3", 200, "standard")
+    ranker = make(name).partial_fit(as_rows(X), y)
+    _, scores = ranker._buffered_scores()
+    assert np.isin(ranker.decision_function(as_rows(X[-40:])), scores).all()
+    assert np.isin(ranker.threshold_, [*scores, np.inf])
+
+
+@every_ranker
+def test_odd_sparse_matrices_are_read_right(name):
+    X, y = real("svmguide3", 120, "unit")
+    X[np.random.RandomState(0).random_sample(X.shape) < 0.5] = 0.0
+    expected = make(name).partial_fit(sparse.csr_array(X), y).coef_
+    rows = sparse.csr_matrix(X)
+    shuffled = rows.copy()
+    for begin, end in itertools.pairwise(rows.indptr):
+        shuffled.indices[begin:end] = rows.indices[begin:end][::-1]
+        shuffled.data[begin:end] = rows.data[begin:end][::-1]
+    shuffled.has_sorted_indices = False
+    halves = sparse.csr_matrix(
+        (np.repeat(rows.data / 2, 2), np.repeat(rows.indices, 2), rows.indptr * 2), rows.shape
+    )
+    wide = rows.copy()
+    wide.indices, wide.indptr = rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
+    for odd in (shuffled, halves, wide, rows.tocoo(), rows.astype(np.float32).astype(np.float64)):
+        before = odd.copy()
+        ranker = make(name).partial_fit(odd, y)
+        tolerance = 1e-5 if odd.dtype == np.float64 and odd is not halves else 1e-12
+        np.testing.assert_allclose(ranker.coef_, expected, rtol=tolerance, atol=1e-6)
+        assert (before != odd).nnz == 0
+
+
+@every_ranker
+def test_models_mapped_read_only_go_on_learning(name, german, tmp_path):
+    X, y = german
+    begun = make(name).partial_fit(X[:400], y[:400])
+    joblib.dump(begun, tmp_path / "ranker")
+    mapped = joblib.load(tmp_path / "ranker", mmap_mode="r")
+    assert_same(mapped.partial_fit(X[400:], y[400:]), make(name).partial_fit(X, y))
+
+
+@every_ranker
+def test_what_shapes_a_model_cannot_change_in_a_stream(name, german):
+    X, y = german
+    for parameter, value in {"buffer_size": 3, "covariance": "diagonal", "rank": 5}.items():
+        ranker = make(name).partial_fit(X, y)
+        if getattr(ranker, parameter, value) != value:
+            ranker.set_params(**{parameter: value})
+            with pytest.raises(ValueError, match=f"{parameter} was .* cannot become"):
+                ranker.partial_fit(X, y)
 
 
 @every_ranker

@@ -135,6 +135,15 @@ def test_average_and_mean_come_from_the_same_run(german):
     assert np.any(mean.coef_ != average.coef_)
 
 
+def test_the_mean_can_be_asked_for_at_any_time(german):
+    X, y = german
+    ranker = make("cbr").fit(X, y).set_params(average=False)
+    np.testing.assert_array_equal(ranker.coef_[0], ranker._model.mu)
+    begun = make("cbr", average=False).partial_fit(X, y).set_params(average=True)
+    with pytest.raises(ValueError, match="average was False"):
+        begun.partial_fit(X, y)
+
+
 def test_progressive_auc_of_an_ordered_stream():
     X = np.repeat([[0.0], [1.0]], 5, axis=0)
     ranker = CBRanker(C=1.0).partial_fit(X[[0, 5]], [0, 1])

@@ -8,6 +8,7 @@ import oracles
 import pytest
 from conftest import real
 from scipy import sparse
+from sklearn.base import clone
 
 from cbrank import AdaOAMRanker, CBRanker, OAMRanker, OPAUCRanker, UniExpRanker
 
@@ -115,8 +116,8 @@ def test_buffers_average_weights_and_balance(form, policy):
 def test_baselines_are_their_papers(ranker, learn, options, name, scaling, as_rows, weighted):
     X, y = real(name, 150, scaling)
     weights = np.random.RandomState(3).choice([0.0, 0.5, 1.0], len(y)) if weighted else None
-    ranker.set_params(random_state=1, class_weight="balanced" if weighted else None)
-    ranker.__dict__.pop("_model", None)
+    ranker = clone(ranker).set_params(random_state=1)
+    ranker.set_params(class_weight="balanced" if weighted else None)
     ranker.partial_fit(as_rows(X[:1]), y[:1], classes=[0, 1], sample_weight=[0.0])
     if "state" in inspect.signature(learn).parameters:
         options = options | {"state": int(ranker._buffer.random[0])}

@@ -7,7 +7,8 @@ because importing them imports Numba:
 * ``buffers``: the two buffers per class, reservoir and FIFO (Algorithm 2)
 * ``oam``, ``opauc``, ``adaoam``, ``uniexp``: the online baselines
 * ``scw``, ``ftrl``, ``spauc``: later rivals
-* ``random``: random numbers whose state is an array
+* ``vectors``, ``steps``, ``random``: what they share
+* ``window_auc``: the exact AUC of a sliding window; ``svmlight``: the parser of text
 """
 
 import importlib

@@ -207,7 +207,7 @@ def _diagonal_pair(model, x, b, sign, C, phi, form, boost):
     if alpha <= 0.0:
         return
     model.tally[UPDATES] += 1
-    information = scw_information(alpha, variance, phi)
+    information = scw_information(alpha, variance, phi) if form == PRECISION else 0.0
     for i in range(mu.size):
         z = x[i] - b[i]
         change = sign * alpha * z / G[i]
@@ -231,7 +231,7 @@ def _diagonal_pair_sparse(model, indices, z, sign, C, phi, form, boost):
     if alpha <= 0.0:
         return
     model.tally[UPDATES] += 1
-    information = scw_information(alpha, variance, phi)
+    information = scw_information(alpha, variance, phi) if form == PRECISION else 0.0
     for k in range(indices.size):
         i = indices[k]
         change = sign * alpha * z[k] / G[i]

@@ -1,7 +1,6 @@
 """How all rankers learn: the scikit-learn face of a kernel that streams rows."""
 
 import contextlib
-import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from cbrank.rankers import _checks
 from cbrank.rankers._scorer import LinearScorer
 
 _DENSE_BLOCK = 2**20  # numbers of a sparse matrix made dense at a time
+_LAST_ROWS = 50  # kept of each class by rankers that learn without a buffer
 _ONE_ROW = np.zeros(1, np.int64)
 _ONE_WEIGHT = np.ones(1)
 _ONE_LABEL = np.zeros(1, np.int64), np.ones(1, np.int64)
@@ -40,17 +40,18 @@ class Ranker(LinearScorer):
         "random_state": ["random_state"],
     }
 
-    # What a subclass says of itself ------------------------------------------------------------
+    # Parameters that shape the model, so that they cannot change in the middle of a stream.
+    _shape_parameters: ClassVar[tuple[str, ...]] = ("buffer_size", "covariance", "rank")
 
-    _buffer_capacity: int = 50
+    # What a subclass says of itself ------------------------------------------------------------
 
     @abstractmethod
     def _new_model(self, n_features: int) -> Any:
         """Return the tuple of arrays that the kernel learns into."""
 
     @abstractmethod
-    def _kernel(self, sparse: bool) -> Callable[..., None]:
-        """Return the function that streams rows into the model."""
+    def _kernel(self) -> Callable[..., None]:
+        """Return the function that streams rows, sparse if `_sparse`, into the model."""
 
     @abstractmethod
     def _kernel_parameters(self, balanced: bool) -> Any:
@@ -94,14 +95,14 @@ class Ranker(LinearScorer):
             weights *= self._class_weights(classes, counts)[labels]
             _checks.check_classes(y[weights > 0])
             self._start(X, classes, random)
+        kept = np.flatnonzero(weights)
         for _ in range(self.n_passes):
-            n_rows = X.shape[0]
-            order = random.permutation(n_rows) if self.shuffle else np.arange(n_rows)
+            order = random.permutation(kept) if self.shuffle else kept
             self._learn(X, labels, weights, order, balanced=False)
-        kept = weights > 0
         self._threshold = self._operating_point(
             labels[kept], self._scores(X)[kept], sample_weight=weights[kept]
         )
+        self._warn_if_diverged()
         return self
 
     def partial_fit(
@@ -135,22 +136,19 @@ class Ranker(LinearScorer):
         self._validate_params()
         with self._unchanged_on_error():
             X, y, weights = self._check(X, y, sample_weight, reset=first)
-            if classes is not None or first:
-                given = _checks.check_classes(y if classes is None else classes)
-                if not first and list(given) != list(self.classes_):
-                    raise ValueError(
-                        f"classes={given.tolist()} is not the classes of the first call, "
-                        f"{self.classes_.tolist()}."
-                    )
-            labels = _checks.encode(y, given if first else self.classes_)
             if first:
-                self._class_weights(given)
-                self._start(X, given, check_random_state(self.random_state))
+                known = _checks.check_classes(y if classes is None else classes)
+                labels = _checks.encode(y, known)
+                self._class_weights(known)
+                self._start(X, known, check_random_state(self.random_state))
+            else:
+                self._check_unchanged(classes)
+                labels = _checks.encode(y, self.classes_)
         balanced = self.class_weight == "balanced"
         if not balanced:
             weights *= self._class_weights(self.classes_)[labels]
         self._learn(X, labels, weights, np.arange(X.shape[0]), balanced=balanced)
-        self._threshold = None
+        self._warn_if_diverged()
         return self
 
     def learn_one(self, x: Any, y: Any, classes: ArrayLike | None = None) -> Self:
@@ -171,28 +169,45 @@ class Ranker(LinearScorer):
             The ranker itself.
         """
         if not self.__sklearn_is_fitted__():
-            return self.partial_fit(x if sp.issparse(x) else np.atleast_2d(x), [y], classes)
+            return self.partial_fit(_checks.as_one_row(x), [y], classes)
+        if classes is not None:
+            self._check_unchanged(classes)
         row = self._check_row(x)
         try:
             label = self._label_of[y]
         except (KeyError, TypeError):
-            _checks.encode(np.array([y]), self.classes_)
-            raise
+            label = int(_checks.encode(np.array([y]).ravel(), self.classes_)[0])
         balanced = self.class_weight == "balanced"
         weight = _ONE_WEIGHT
         if not (balanced or self.class_weight is None):
             weight = self._class_weights(self.classes_)[label : label + 1]
         self._learn(row, _ONE_LABEL[label], weight, _ONE_ROW, balanced)
-        self._threshold = None
+        self._warn_if_diverged()
         return self
 
     def _check_row(self, x: Any) -> Any:
-        if not isinstance(x, np.ndarray) and sp.issparse(x):
-            return _checks.check_rows(self, x, reset=False)
-        row = np.array(x, dtype=np.float64, ndmin=2, order="C")
-        if row.shape == (1, self.n_features_in_) and math.isfinite(np.add.reduce(row[0])):
-            return row
-        return _checks.check_rows(self, row, reset=False)
+        """Return one checked row; a plain array of numbers that is in order costs little."""
+        if type(x) is np.ndarray and x.shape == (self.n_features_in_,) and x.dtype.kind in "fiub":
+            row = np.array(x, dtype=np.float64, ndmin=2)
+            if np.isfinite(row).all():
+                return row
+        return _checks.check_rows(self, _checks.as_one_row(x), reset=False)
+
+    def _check_unchanged(self, classes: ArrayLike | None) -> None:
+        """Refuse what cannot change once a stream has begun."""
+        if classes is not None:
+            given = _checks.check_classes(classes).tolist()
+            if given != self.classes_.tolist():
+                raise ValueError(
+                    f"classes={given} is not the classes of the first call, "
+                    f"{self.classes_.tolist()}."
+                )
+        for name, value in self._shape.items():
+            if getattr(self, name) != value:
+                raise ValueError(
+                    f"{name} was {value!r} when this stream began and cannot become "
+                    f"{getattr(self, name)!r} now: fit anew, or set it back."
+                )
 
     def _check(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool
@@ -212,14 +227,15 @@ class Ranker(LinearScorer):
 
     def _start(self, X: Any, classes: NDArray[Any], random: np.random.RandomState) -> None:
         seed = int(random.randint(1, 2**31 - 1)) * 2**31 + int(random.randint(2**31 - 1))
-        n_features = X.shape[1]
-        model = self._new_model(n_features)
+        n_features, capacity = X.shape[1], getattr(self, "buffer_size", _LAST_ROWS)
+        self._model = self._new_model(n_features)
         self._sparse = sp.issparse(X) and not self._needs_matrix()
         if self._sparse:
-            buffer: Any = kernels.buffers.empty_sparse(self._buffer_capacity, seed)
+            self._buffer = kernels.buffers.empty_sparse(capacity, seed)
         else:
-            buffer = kernels.buffers.empty_dense(self._buffer_capacity, n_features, seed)
-        self._model, self._buffer, self._threshold = model, buffer, None
+            self._buffer = kernels.buffers.empty_dense(capacity, n_features, seed)
+        known = self.get_params(deep=False)
+        self._shape = {name: known[name] for name in self._shape_parameters if name in known}
         self.classes_ = classes
         self._label_of = {label: index for index, label in enumerate(classes.tolist())}
 
@@ -248,6 +264,8 @@ class Ranker(LinearScorer):
         order: NDArray[np.int64],
         balanced: bool,
     ) -> None:
+        self._threshold = None
+        self._model, self._buffer = _writeable(self._model), _writeable(self._buffer)
         if self._sparse or isinstance(X, np.ndarray):
             self._stream(X, labels, weights, order, balanced)
             return
@@ -274,24 +292,30 @@ class Ranker(LinearScorer):
         else:
             rows = X.view()
             rows.flags.writeable = False
-        self._kernel(self._sparse)(
-            rows, labels, weights, order, self._buffer, self._model,
-            self._kernel_parameters(balanced),
-        )  # fmt: skip
-        if self.diverged_:
-            warnings.warn(self._divergence(), ConvergenceWarning, stacklevel=4)
+        parameters = self._kernel_parameters(balanced)
+        self._kernel()(rows, labels, weights, order, self._buffer, self._model, parameters)
 
     @property
     def diverged_(self) -> bool:
         """Whether a step too large was refused, which ended the learning."""
         return bool(getattr(self._fitted("diverged_"), "diverged", (0,))[0])
 
-    def _divergence(self) -> str:
-        return (
-            f"{type(self).__name__} diverged at row {self._model.diverged[0]} of its stream: its "
-            "step is too large for the scale of these columns. The weights are kept as they were "
-            "before that row; use a smaller step or scaled columns."
-        )
+    def _warn_if_diverged(self) -> None:
+        if self.diverged_:
+            warnings.warn(
+                f"{type(self).__name__} diverged at row {self._model.diverged[0]} of its stream: "
+                "its step is too large for the scale of these columns. The weights are kept as "
+                "they were before that row; use a smaller step or scaled columns.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+
+def _writeable(arrays: Any) -> Any:
+    """Return a tuple of arrays that can be learned into: joblib maps large ones read-only."""
+    if all(array.flags.writeable for array in arrays):
+        return arrays
+    return type(arrays)(*(np.array(array) for array in arrays))
 
 
 def _csr(X: Any) -> Any:

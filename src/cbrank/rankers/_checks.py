@@ -37,8 +37,25 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Rows:
     return rows
 
 
+def as_one_row(x: Any) -> Any:
+    """Return a row as a table of one row; anything else is refused."""
+    if hasattr(x, "to_frame"):
+        x = x.to_frame().T
+    elif not hasattr(x, "columns") and not sp.issparse(x):
+        x = np.atleast_2d(x)
+    if x.shape[0] != 1:
+        raise ValueError(f"learn_one takes one row, and x has {x.shape[0]}: use partial_fit.")
+    return x
+
+
 def _canonical(X: Any) -> Any:
-    """Return CSR with sorted unique indices; the caller's own matrix is not touched."""
+    """Return CSR with sorted unique indices in range; the caller's own is not touched."""
+    if X.nnz and not 0 <= X.indices.min() <= X.indices.max() < X.shape[1]:
+        at = np.flatnonzero((X.indices < 0) | (X.indices >= X.shape[1]))[0]
+        row = int(np.searchsorted(X.indptr, at, side="right")) - 1
+        raise ValueError(
+            f"X has {X.shape[1]} columns and a column index {X.indices[at]} at row {row}."
+        )
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
@@ -98,7 +115,7 @@ def check_labels(y: Any, X: Rows) -> NDArray[Any]:
         raise ValueError("This ranker requires y to be passed, but the target y is None.")
     y = column_or_1d(y, warn=True)
     check_consistent_length(X, y)
-    missing = np.flatnonzero(np.isnan(y) if y.dtype.kind == "f" else _missing(y))
+    missing = np.flatnonzero(_missing(y))
     if len(missing):
         raise ValueError(f"Input y contains NaN at row {missing[0]} ({len(missing)} in all).")
     if y.dtype.kind == "f" and np.isinf(y).any():
@@ -107,19 +124,26 @@ def check_labels(y: Any, X: Rows) -> NDArray[Any]:
     return y  # type: ignore[no-any-return]
 
 
-def _missing(y: NDArray[Any]) -> list[bool]:
-    """Say of each object whether it is None or a NaN, the one float that is not itself."""
-    objects = y.tolist() if y.dtype.kind == "O" else []
-    return [label is None or label != label for label in objects]  # noqa: PLR0124
+def _missing(labels: NDArray[Any]) -> Any:
+    """Say of each label whether it is None, NaN, NaT or pandas' NA."""
+    if labels.dtype.kind == "O":
+        return [
+            label is None or type(label).__name__ == "NAType" or label != label  # noqa: PLR0124
+            for label in labels
+        ]
+    return labels != labels if labels.dtype.kind in "fmM" else []  # noqa: PLR0124
 
 
 def check_classes(classes: ArrayLike) -> NDArray[Any]:
     """Return the two labels in order; the second is the positive class."""
-    found = np.unique(np.asarray(classes))
+    labels = np.asarray(classes)
+    if np.any(_missing(labels)):
+        raise ValueError(f"classes has a missing label: {labels.tolist()}.")
+    found = np.unique(labels)
     if len(found) > 2:
         raise ValueError(
             "Only binary classification is supported. The type of the target is multiclass: "
-            f"y has {len(found)} classes, {', '.join(map(str, found[:5]))}"
+            f"there are {len(found)} classes, {', '.join(map(str, found[:5]))}"
             f"{', ...' if len(found) > 5 else ''}."
         )
     if len(found) < 2:

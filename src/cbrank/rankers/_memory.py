@@ -24,6 +24,6 @@ def refuse_if_too_large(n_features: int, matrices: int, cure: str) -> None:
     needed, available = 8.0 * matrices * n_features**2, _available_bytes()
     if needed > 0.9 * available:
         raise ValueError(
-            f"{n_features} features need {matrices} matrix(es) of {n_features} x {n_features}, "
-            f"{needed / 2**30:.1f} GiB, and {available / 2**30:.1f} GiB are available: {cure}."
+            f"{n_features} features squared take {needed / 2**30:.1f} GiB for this model, and "
+            f"{available / 2**30:.1f} GiB are available: {cure}."
         )

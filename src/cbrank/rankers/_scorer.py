@@ -52,7 +52,7 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def n_seen_(self) -> NDArray[np.int64]:
         """Rows learned from, of the negative and of the positive class."""
         self._fitted("n_seen_")
-        return self._buffer.seen.copy()  # type: ignore[no-any-return]
+        return np.array(self._buffer.seen)
 
     @property
     def threshold_(self) -> float:
@@ -71,18 +71,25 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         )
 
     @staticmethod
-    def _operating_point(labels: Any, scores: Any, **options: Any) -> float:
+    def _operating_point(
+        labels: NDArray[np.int64], scores: NDArray[np.float64], **options: Any
+    ) -> float:
+        if not np.isfinite(scores).all():
+            return np.inf
         return float(optimal_operating_point(labels, scores, **options).threshold)
 
     def _buffered_scores(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        w, buffer = self._weights(), self._buffer
-        if self._sparse:
-            filled = np.arange(buffer.values.shape[2]) < buffer.length[..., None]
-            scores = (np.where(filled, buffer.values, 0.0) * w[buffer.indices]).sum(axis=2)
-        else:
-            scores = buffer.rows @ w
-        held = [scores[label, : buffer.size[label]] for label in (0, 1)]
-        return np.repeat([0, 1], buffer.size), np.concatenate(held)
+        """Return the labels and scores of the buffered rows, the scores as everywhere else."""
+        buffer = self._buffer
+        slots = np.arange(len(buffer.rows[0] if not self._sparse else buffer.length[0]))
+        held = slots < buffer.size[:, None]
+        if not self._sparse:
+            return np.repeat([0, 1], buffer.size), self._scores(buffer.rows[held])
+        width = np.arange(buffer.values.shape[2]) < buffer.length[held][:, None]
+        indptr = np.concatenate([[0], np.cumsum(buffer.length[held])])
+        rows = (buffer.values[held][width], buffer.indices[held][width], indptr)
+        shape = (len(indptr) - 1, len(self._weights()))
+        return np.repeat([0, 1], buffer.size), self._scores(sp.csr_array(rows, shape=shape))
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the ranking score of each row: the higher, the likelier positive.

@@ -112,7 +112,7 @@ class AdaOAMRanker(Ranker):
             s=np.zeros(n_features),
         )
 
-    def _kernel(self, sparse: bool) -> Callable[..., None]:  # noqa: ARG002
+    def _kernel(self) -> Callable[..., None]:
         return kernels.adaoam.learn
 
     def _kernel_parameters(self, balanced: bool) -> Any:

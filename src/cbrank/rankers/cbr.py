@@ -63,7 +63,7 @@ class CBRanker(Ranker):
         The labels; the second is the positive class.
     threshold_ : float
         Score from which rows are predicted positive: the optimal operating point of the training
-        rows after `fit`, of the buffered rows after `partial_fit`.
+        rows after `fit`, of the buffered rows, at the stream's class shares, after `partial_fit`.
     progressive_auc_ : float
         Share of the pairs (new row, buffered row of the other class) that the mean ranked right
         before the row was learned from, ties counted half.
@@ -132,10 +132,6 @@ class CBRanker(Ranker):
         self.n_passes = n_passes
         self.random_state = random_state
 
-    @property
-    def _buffer_capacity(self) -> int:  # type: ignore[override]
-        return self.buffer_size
-
     def _needs_matrix(self) -> bool:
         return self.covariance == "full"
 
@@ -147,10 +143,10 @@ class CBRanker(Ranker):
         refuse_if_too_large(n_features, 1, 'use covariance="diagonal"')
         return kernels.confidence.FullModel(mean, np.eye(n_features), lag, tally)
 
-    def _kernel(self, sparse: bool) -> Callable[..., None]:
+    def _kernel(self) -> Callable[..., None]:
         if self._is_full():
             return kernels.confidence.learn_full
-        if sparse:
+        if self._sparse:
             return kernels.confidence.learn_diagonal_sparse
         return kernels.confidence.learn_diagonal
 
@@ -167,9 +163,16 @@ class CBRanker(Ranker):
         )
 
     def _weights(self) -> NDArray[np.float64]:
-        if self._model.lag.size:
+        if self.average and self._model.lag.size:
             return kernels.confidence.averaged_mean(self._model)
         return self._model.mu  # type: ignore[no-any-return]
+
+    def _check_unchanged(self, classes: Any) -> None:
+        super()._check_unchanged(classes)
+        if self.average and not self._model.lag.size:
+            raise ValueError(
+                "average was False when this stream began and cannot become True now: fit anew."
+            )
 
     @property
     def covariance_(self) -> NDArray[np.float64]:

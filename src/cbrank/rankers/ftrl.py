@@ -54,7 +54,7 @@ class FTRLAUCRanker(Ranker):
         Whether the step was too large and learning stopped at the last sound weights.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, where `X` is a data frame with string columns.
 
     References
@@ -111,8 +111,8 @@ class FTRLAUCRanker(Ranker):
             mean_score=np.zeros(2),
         )
 
-    def _kernel(self, sparse: bool) -> Callable[..., None]:
-        return kernels.ftrl.learn_sparse if sparse else kernels.ftrl.learn
+    def _kernel(self) -> Callable[..., None]:
+        return kernels.ftrl.learn_sparse if self._sparse else kernels.ftrl.learn
 
     def _kernel_parameters(self, balanced: bool) -> Any:
         return kernels.ftrl.Parameters(

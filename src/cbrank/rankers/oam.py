@@ -46,7 +46,7 @@ class OAMRanker(Ranker):
         The labels; the second is the positive class.
     threshold_ : float
         Score from which rows are predicted positive: the optimal operating point of the training
-        rows after `fit`, of the buffered rows after `partial_fit`.
+        rows after `fit`, of the buffered rows, at the stream's class shares, after `partial_fit`.
     n_seen_ : ndarray of shape (2,)
         Rows learned from, of the negative and of the positive class.
     diverged_ : bool
@@ -101,15 +101,11 @@ class OAMRanker(Ranker):
         self.n_passes = n_passes
         self.random_state = random_state
 
-    @property
-    def _buffer_capacity(self) -> int:  # type: ignore[override]
-        return self.buffer_size
-
     def _new_model(self, n_features: int) -> Any:
         return kernels.oam.Model(np.zeros(n_features))
 
-    def _kernel(self, sparse: bool) -> Callable[..., None]:
-        return kernels.oam.learn_sparse if sparse else kernels.oam.learn
+    def _kernel(self) -> Callable[..., None]:
+        return kernels.oam.learn_sparse if self._sparse else kernels.oam.learn
 
     def _kernel_parameters(self, balanced: bool) -> Any:
         return kernels.oam.Parameters(

@@ -109,10 +109,10 @@ class OPAUCRanker(Ranker):
         covariances = np.zeros((2, n_features, n_features))
         return kernels.opauc.Model(w, diverged, mean, covariances)
 
-    def _kernel(self, sparse: bool) -> Callable[..., None]:
+    def _kernel(self) -> Callable[..., None]:
         if isinstance(self._model, kernels.opauc.Model):
             return kernels.opauc.learn
-        return kernels.opauc.learn_sketch_sparse if sparse else kernels.opauc.learn_sketch
+        return kernels.opauc.learn_sketch_sparse if self._sparse else kernels.opauc.learn_sketch
 
     def _kernel_parameters(self, balanced: bool) -> Any:
         return kernels.opauc.Parameters(float(self.step), float(self.regularization), balanced)

@@ -56,7 +56,7 @@ class SCWRanker(Ranker):
         Always False: this ranker does not diverge.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, where `X` is a data frame with string columns.
 
     References
@@ -108,10 +108,10 @@ class SCWRanker(Ranker):
         refuse_if_too_large(n_features, 1, 'use covariance="diagonal"')
         return kernels.scw.FullModel(np.zeros(n_features), np.eye(n_features))
 
-    def _kernel(self, sparse: bool) -> Callable[..., None]:
+    def _kernel(self) -> Callable[..., None]:
         if isinstance(self._model, kernels.scw.FullModel):
             return kernels.scw.learn_full
-        return kernels.scw.learn_diagonal_sparse if sparse else kernels.scw.learn_diagonal
+        return kernels.scw.learn_diagonal_sparse if self._sparse else kernels.scw.learn_diagonal
 
     def _kernel_parameters(self, balanced: bool) -> Any:
         return kernels.scw.Parameters(float(self.C), float(ndtri(self.eta)), balanced)

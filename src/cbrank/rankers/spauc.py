@@ -50,7 +50,7 @@ class SPAUCRanker(Ranker):
         Whether the step was too large and learning stopped at the last sound weights.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, where `X` is a data frame with string columns.
 
     References
@@ -98,8 +98,8 @@ class SPAUCRanker(Ranker):
             np.zeros(n_features), np.zeros(1, np.int64), np.zeros((2, n_features))
         )
 
-    def _kernel(self, sparse: bool) -> Callable[..., None]:
-        return kernels.spauc.learn_sparse if sparse else kernels.spauc.learn
+    def _kernel(self) -> Callable[..., None]:
+        return kernels.spauc.learn_sparse if self._sparse else kernels.spauc.learn
 
     def _kernel_parameters(self, balanced: bool) -> Any:
         return kernels.spauc.Parameters(float(self.step), float(self.regularization), balanced)

@@ -89,8 +89,8 @@ class UniExpRanker(Ranker):
     def _new_model(self, n_features: int) -> Any:
         return kernels.uniexp.Model(np.zeros(n_features), np.zeros(1, np.int64))
 
-    def _kernel(self, sparse: bool) -> Callable[..., None]:
-        return kernels.uniexp.learn_sparse if sparse else kernels.uniexp.learn
+    def _kernel(self) -> Callable[..., None]:
+        return kernels.uniexp.learn_sparse if self._sparse else kernels.uniexp.learn
 
     def _kernel_parameters(self, balanced: bool) -> Any:
         return kernels.uniexp.Parameters(float(self.step), balanced)
