@@ -23,7 +23,7 @@ CBR = {
     "cbr-drop": CBRanker(covariance="diagonal", diagonal_update="drop", policy="reservoir"),
 }
 BASELINES = {
-    "oam": OAMRanker(C=0.01),
+    "oam": OAMRanker(C=0.001),
     "oam-gradient": OAMRanker(C=0.01, update="gradient", policy="fifo"),
     "opauc": OPAUCRanker(),
     "opauc-sketch": OPAUCRanker(rank=8),
