@@ -28,8 +28,13 @@ _OPTIONS: dict[str, Any] = {
 
 
 def jit(function: Function) -> Function:
-    """Compile a piece that other kernels call."""
-    return numba.njit(**_OPTIONS)(function)  # type: ignore[no-any-return]
+    """Compile a piece that other kernels call; one with a private name Python must not call.
+
+    That saves the wrapper, which takes as long to compile as the piece itself.
+    """
+    private = function.__name__.startswith("_")
+    options = _OPTIONS | {"no_cfunc_wrapper": True, "no_cpython_wrapper": private}
+    return numba.njit(**options)(function)  # type: ignore[no-any-return]
 
 
 def kernel(function: Function) -> Function:

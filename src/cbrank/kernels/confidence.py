@@ -157,27 +157,23 @@ def shrink(Sigma, s, scale, least):
         Sigma[i, i] = max(Sigma[i, i], floor)
 
 
-@jit
-def _full_row(x, label, weight, buffer, model, parameters, z, s):
-    """Meet a row: Algorithm 1 for one t, with Algorithm 3 as its second loop."""
-    store(buffer, label, x, parameters.reservoir)
-    other, sign, capacity = 1 - label, 2.0 * label - 1.0, buffer.rows.shape[1]
-    C = parameters.C * row_weight(buffer, label, weight, parameters.balanced)
-    boost = _boost(model.tally[ROWS])
-    _count_pairs(model, x, buffer, other, sign)
-    for k in range(buffer.size[other]):
-        b = buffer.rows[other, (buffer.oldest[other] + k) % capacity]
-        _full_pair(model, x, b, sign, C, parameters.phi, boost, z, s)
-    model.tally[ROWS] += 1
-
-
 @kernel
 def learn_full(X, labels, weights, order, buffer, model, parameters):
-    """Stream the rows `order` of `X` through CBR with full covariance."""
+    """Stream the rows `order` of `X` through CBR: Algorithm 1, with Algorithm 3 as its inner loop."""
     z, s = np.empty(X.shape[1]), np.empty(X.shape[1])
+    capacity = buffer.rows.shape[1]
     for row in order:
         if weights[row] > 0.0:
-            _full_row(X[row], labels[row], weights[row], buffer, model, parameters, z, s)
+            x, label = X[row], labels[row]
+            store(buffer, label, x, parameters.reservoir)
+            other, sign = 1 - label, 2.0 * label - 1.0
+            C = parameters.C * row_weight(buffer, label, weights[row], parameters.balanced)
+            boost = _boost(model.tally[ROWS])
+            _count_pairs(model, x, buffer, other, sign)
+            for k in range(buffer.size[other]):
+                b = buffer.rows[other, (buffer.oldest[other] + k) % capacity]
+                _full_pair(model, x, b, sign, C, parameters.phi, boost, z, s)
+            model.tally[ROWS] += 1
 
 
 # Diagonal covariance --------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """How all rankers learn: the scikit-learn face of a kernel that streams rows."""
 
 import contextlib
+import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -189,7 +190,7 @@ class Ranker(LinearScorer):
         """Return one checked row; a plain array of numbers that is in order costs little."""
         if type(x) is np.ndarray and x.shape == (self.n_features_in_,) and x.dtype.kind in "fiub":
             row = np.array(x, dtype=np.float64, ndmin=2)
-            if np.isfinite(row).all():
+            if math.isfinite(np.dot(row[0], row[0])):
                 return row
         return _checks.check_rows(self, _checks.as_one_row(x), reset=False)
 
@@ -208,6 +209,11 @@ class Ranker(LinearScorer):
                     f"{name} was {value!r} when this stream began and cannot become "
                     f"{getattr(self, name)!r} now: fit anew, or set it back."
                 )
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if self.__sklearn_is_fitted__():
+            self._model, self._buffer = _writeable(self._model), _writeable(self._buffer)
 
     def _check(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool
@@ -265,7 +271,6 @@ class Ranker(LinearScorer):
         balanced: bool,
     ) -> None:
         self._threshold = None
-        self._model, self._buffer = _writeable(self._model), _writeable(self._buffer)
         if self._sparse or isinstance(X, np.ndarray):
             self._stream(X, labels, weights, order, balanced)
             return
