@@ -6,6 +6,7 @@ python docs/bench.py
 import time
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.linear_model import SGDClassifier
 
 from cbrank import AdaOAMRanker, CBRanker, OAMRanker, OPAUCRanker, UniExpRanker
@@ -35,10 +36,10 @@ def main():
         X = rng.standard_normal((5000, d))
         y = (X @ rng.standard_normal(d) + 0.5 * np.sqrt(d) * rng.standard_normal(5000) > d**0.5) * 1
         print(f"\n{len(y)} rows, {d} columns, {y.mean():.0%} positive")
-        print(f"{'':<24}{'rows/s':>12}{'time of SGD':>14}")
+        print(f"{'':<24}{'rows/s':>12}{'time / SGD':>14}")
         base = None
         for name, ranker in RANKERS.items():
-            taken = min(seconds(ranker, X, y) for _ in range(3))
+            taken = min(seconds(clone(ranker), X, y) for _ in range(3))
             base = base or taken
             print(f"{name:<24}{len(y) / taken:>12,.0f}{taken / base:>13.1f}x")
 
