@@ -397,3 +397,9 @@ class TestProgressiveAUC:
 def test_import_leaves_numba_alone():
     code = "import sys, cbrank.metrics; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_huge_weights_do_not_overflow():
+    y, scores = [0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4]
+    huge = optimal_operating_point(y, scores, sample_weight=[1e308] * 4)
+    assert huge == optimal_operating_point(y, scores)

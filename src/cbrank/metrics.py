@@ -352,7 +352,8 @@ def _weights(sample_weight: ArrayLike | None, positive: NDArray[np.bool_]) -> ND
     _forbid(~(np.isfinite(weights) & (weights >= 0)), weights, "sample_weight must be 0 or more")
     if not (weights[positive].any() and weights[~positive].any()):
         raise ValueError("sample_weight leaves only one class with rows that count")
-    return weights
+    largest = float(weights.max())
+    return weights if largest < 2.0**53 else weights / largest
 
 
 def _forbid(bad: NDArray[np.bool_], values: NDArray[Any], rule: str) -> None:

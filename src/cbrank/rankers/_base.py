@@ -180,8 +180,8 @@ class Ranker(LinearScorer):
             label = int(_checks.encode(np.array([y]).ravel(), self.classes_)[0])
         balanced = self.class_weight == "balanced"
         weight = _ONE_WEIGHT
-        if not (balanced or self.class_weight is None):
-            weight = self._class_weights(self.classes_)[label : label + 1]
+        if isinstance(self.class_weight, dict):
+            weight = np.array([self.class_weight.get(list(self._label_of)[label], 1.0)], float)
         self._learn(row, _ONE_LABEL[label], weight, _ONE_ROW, balanced)
         self._warn_if_diverged()
         return self
