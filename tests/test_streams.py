@@ -83,6 +83,8 @@ def test_a_step_too_large_is_said_and_survived(name, step):
     assert np.isfinite(ranker.decision_function(X)).all()
     assert 0.0 <= ranker.score(X, y) <= 1.0
     assert ranker.diverged_ == bool(said)
+    assert {warning.category for warning in said} <= {ConvergenceWarning}
+    assert not (ranker.diverged_ and name == "ftrl")
     if said:
         assert "diverged at row" in str(said[0].message)
         assert said[0].filename == __file__

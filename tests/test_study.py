@@ -130,6 +130,7 @@ def test_curves_are_progressive_aucs(finished):
             ahead = (scores[k] - scores[latest[rows.y[latest] != label]]) * (2 * label - 1)
             right += [*((ahead > 0) + (ahead == 0) / 2)]
         ranker.partial_fit(rows.X[k : k + 1], rows.y[k : k + 1], classes=[0, 1])
+    # The curve learns in chunks of up to a tenth of the rows, this loop row by row.
     assert aucs[-1] == pytest.approx(np.mean(right), abs=0.01)
 
 
