@@ -140,7 +140,8 @@ def test_an_interrupt_says_how_to_go_on(tmp_path):
     os.killpg(process.pid, signal.SIGINT)
     printed, said = process.communicate(timeout=60)
     assert (process.returncode, printed) == (130, "")
-    assert said.splitlines()[-1] == "Interrupted: the same command goes on from here."
+    # joblib's resource tracker, a process of its own, may still speak of its folders after us.
+    assert "Interrupted: the same command goes on from here." in said.splitlines()
     assert "Traceback" not in said
 
 
