@@ -1,7 +1,9 @@
 """Tasks spread over processes, and a study's folder that fills as they end."""
 
+import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,8 +38,15 @@ class Workers(NamedTuple):
             self.jobs, backend=self.backend, return_as="generator_unordered", batch_size=1
         )
         with _interrupts_held():
-            values = parallel(delayed(function)(*call) for call in calls)
+            values = parallel(delayed(_sheltered)(os.getpid(), function, *call) for call in calls)
         yield from values
+
+
+def _sheltered(parent: int, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function; a process of its own leaves interrupts to its parent from then on."""
+    if os.getpid() != parent and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return function(*arguments)
 
 
 @contextmanager
