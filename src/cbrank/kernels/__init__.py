@@ -3,8 +3,10 @@
 No scikit-learn, no files, no checking of input. Submodules are imported at their first use,
 because importing them imports Numba:
 
-* ``confidence``: the soft confidence-weighted step (Propositions 1 and 2) and CBR's sweeps
+* ``confidence``: the soft confidence-weighted step (Propositions 1 and 2) and the ranker's state
 * ``buffers``: the two buffers per class, reservoir and FIFO (Algorithm 2)
+* ``full``: CBR pair by pair (Algorithms 1 and 3); ``blocked``: the same as matrix products
+* ``diagonal``, ``sparse_diagonal``: CBR-diag
 * ``oam``, ``opauc``, ``adaoam``, ``uniexp``: the online baselines
 * ``scw``, ``ftrl``, ``spauc``: later rivals
 * ``vectors``, ``steps``, ``random``: what they share
@@ -18,13 +20,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cbrank.kernels import (
         adaoam,
+        blocked,
         buffers,
         confidence,
+        diagonal,
         ftrl,
+        full,
         oam,
         opauc,
         random,
         scw,
+        sparse_diagonal,
         spauc,
         svmlight,
         uniexp,
@@ -33,13 +39,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "adaoam",
+    "blocked",
     "buffers",
     "confidence",
+    "diagonal",
     "ftrl",
+    "full",
     "oam",
     "opauc",
     "random",
     "scw",
+    "sparse_diagonal",
     "spauc",
     "svmlight",
     "uniexp",

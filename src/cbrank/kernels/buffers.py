@@ -61,11 +61,13 @@ def empty_sparse(capacity: int, seed: int) -> SparseBuffer:
 
 def widened(buffer: SparseBuffer, width: int) -> SparseBuffer:
     """Return `buffer` with room for rows of `width` non-zeros."""
-    short = width - buffer.values.shape[2]
-    if short <= 0:
+    if width <= buffer.values.shape[2]:
         return buffer
-    pad = ((0, 0), (0, 0), (0, short))
-    return buffer._replace(values=np.pad(buffer.values, pad), indices=np.pad(buffer.indices, pad))
+    values = np.zeros((*buffer.length.shape, width))
+    indices = np.zeros((*buffer.length.shape, width), np.int32)
+    held = slice(buffer.values.shape[2])
+    values[..., held], indices[..., held] = buffer.values, buffer.indices
+    return buffer._replace(values=values, indices=indices)
 
 
 @jit
@@ -85,17 +87,18 @@ def _slot(buffer, label, capacity, reservoir):
 
 @jit
 def store(buffer, label, x, reservoir):
-    """Count a dense row and put it into the buffer of its class by the policy."""
+    """Count a dense row and put it into the buffer of its class by the policy; return its slot."""
     buffer.seen[label] += 1
     slot = _slot(buffer, label, buffer.rows.shape[1], reservoir)
     if slot >= 0:
         for i in range(x.size):
             buffer.rows[label, slot, i] = x[i]
+    return slot
 
 
 @jit
 def store_sparse(buffer, label, indices, values, reservoir):
-    """Count a sparse row and put it into the buffer of its class by the policy."""
+    """Count a sparse row and put it into the buffer of its class by the policy; return its slot."""
     buffer.seen[label] += 1
     slot = _slot(buffer, label, buffer.length.shape[1], reservoir)
     if slot >= 0:
@@ -103,6 +106,7 @@ def store_sparse(buffer, label, indices, values, reservoir):
         for k in range(values.size):
             buffer.indices[label, slot, k] = indices[k]
             buffer.values[label, slot, k] = values[k]
+    return slot
 
 
 @jit

@@ -1,4 +1,4 @@
-"""Confidence-weighted bipartite ranking: Propositions 1 and 2 and the sweeps of Algorithms 1 and 3.
+"""Confidence-weighted bipartite ranking: the ranker, and the step of Propositions 1 and 2.
 
 Names are the paper's: the ranker is a Gaussian of mean ``mu`` and covariance ``Sigma``, or of
 mean ``mu`` and per-feature precision ``G``; ``z`` is the new row minus a buffered one.
@@ -9,15 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cbrank.kernels._jit import jit, kernel
-from cbrank.kernels.buffers import row_weight, store, store_sparse
-from cbrank.kernels.vectors import difference, dot, dot_sparse, multiply
+from cbrank.kernels._jit import jit
 
 DIAGONAL_FORMS = ("paper", "precision", "drop")
 PAPER, PRECISION, DROP = range(3)
 ROWS, PAIRS, UPDATES, TWICE_RIGHT = range(4)
 
-_EPSILON = np.finfo(np.float64).eps
+EPSILON = np.finfo(np.float64).eps
 
 
 class FullModel(NamedTuple):
@@ -25,7 +23,7 @@ class FullModel(NamedTuple):
 
     mu: np.ndarray  # (d,)
     Sigma: np.ndarray  # (d, d)
-    lag: np.ndarray  # (d,), or (0,) where no average is kept: see averaged_mean
+    lag: np.ndarray  # (d,) of the average behind the mean: see averaged_mean
     tally: np.ndarray  # (4,) rows, pairs, updates, twice the pairs ranked right
 
 
@@ -36,6 +34,28 @@ class DiagonalModel(NamedTuple):
     G: np.ndarray  # (d,)
     lag: np.ndarray
     tally: np.ndarray
+
+
+class SparseModel(NamedTuple):
+    """A DiagonalModel for sparse rows: what belongs to a feature lies together."""
+
+    features: np.ndarray  # (d, 4) mu, 1 / G, lag and room for the value of a new row
+    tally: np.ndarray
+
+    @property
+    def mu(self) -> np.ndarray:
+        """Mean of the weights."""
+        return self.features[:, 0]
+
+    @property
+    def G(self) -> np.ndarray:
+        """Precision of the weights."""
+        return 1.0 / self.features[:, 1]
+
+    @property
+    def lag(self) -> np.ndarray:
+        """Lag of the average behind the mean."""
+        return self.features[:, 2]
 
 
 class Parameters(NamedTuple):
@@ -92,53 +112,30 @@ def boost_after(rows: int) -> float:
     return t * (t + 1.0) * (t + 2.0) * (t + 3.0) / 24.0
 
 
-_boost = jit(boost_after)
+boost_of = jit(boost_after)
 
 
-def averaged_mean(model: FullModel | DiagonalModel) -> np.ndarray:
+def averaged_mean(model: FullModel | DiagonalModel | SparseModel) -> np.ndarray:
     """Return the polynomial-decay average of the means after every row so far."""
     rows = model.tally[ROWS]
     return model.mu + model.lag / boost_after(rows) if rows else model.mu.copy()
 
 
 @jit
-def _count_pair(tally, ahead):
+def count_pair(tally, ahead):
     """Count a pair met, and twice whether it was ranked right, once if it was tied."""
     tally[PAIRS] += 1
     tally[TWICE_RIGHT] += 2 if ahead > 0.0 else (1 if ahead == 0.0 else 0)
 
 
 @jit
-def _count_pairs(model, x, buffer, other, sign):
-    """Count the pairs of a row by the mean as it is before the row's own updates."""
-    score = dot(model.mu, x)
-    for slot in range(buffer.size[other]):
-        _count_pair(model.tally, sign * (score - dot(model.mu, buffer.rows[other, slot])))
-
-
-# Full covariance ------------------------------------------------------------------------------
-
-
-@jit
-def _full_pair(model, x, b, sign, C, phi, boost, z, s):
-    """Update the ranker with one pair (Proposition 1)."""
-    mu, Sigma = model.mu, model.Sigma
-    d = mu.size
-    margin = 0.0
-    for i in range(d):
-        z[i] = x[i] - b[i]
-        margin += mu[i] * z[i]
-    multiply(Sigma, z, s)
-    variance = dot(s, z)
-    alpha, beta = scw_step(sign * margin, variance, C, phi)
-    if alpha <= 0.0:
-        return
-    model.tally[UPDATES] += 1
-    for i in range(d):
-        mu[i] += sign * alpha * s[i]
-    for i in range(model.lag.size):
-        model.lag[i] -= boost * sign * alpha * s[i]
-    shrink(Sigma, s, math.sqrt(beta), 1.0 - beta * variance)
+def norm_bound(z, s, Sigma):
+    """Return a bound of sqrt(z' Sigma z), given s = Sigma z, that rounding cannot undercut."""
+    square, rounding = 0.0, 0.0
+    for i in range(z.size):
+        square += z[i] * s[i]
+        rounding += z[i] * z[i] * Sigma[i, i]
+    return math.sqrt(max(square, 0.0) + EPSILON * z.size**2 * rounding)
 
 
 @jit
@@ -147,7 +144,7 @@ def shrink(Sigma, s, scale, least):
 
     No variance can fall below `least` of what it was; rounding must not carry one there.
     """
-    least = max(least, _EPSILON)
+    least = max(least, EPSILON)
     for i in range(s.size):
         s[i] *= scale
     for i in range(s.size):
@@ -155,142 +152,3 @@ def shrink(Sigma, s, scale, least):
         for j in range(s.size):
             Sigma[i, j] -= s[i] * s[j]
         Sigma[i, i] = max(Sigma[i, i], floor)
-
-
-@kernel
-def learn_full(X, labels, weights, order, buffer, model, parameters):
-    """Stream the rows `order` of `X` through CBR: Algorithm 1, with Algorithm 3 as its inner loop."""
-    z, s = np.empty(X.shape[1]), np.empty(X.shape[1])
-    capacity = buffer.rows.shape[1]
-    for row in order:
-        if weights[row] > 0.0:
-            x, label = X[row], labels[row]
-            store(buffer, label, x, parameters.reservoir)
-            other, sign = 1 - label, 2.0 * label - 1.0
-            C = parameters.C * row_weight(buffer, label, weights[row], parameters.balanced)
-            boost = _boost(model.tally[ROWS])
-            _count_pairs(model, x, buffer, other, sign)
-            for k in range(buffer.size[other]):
-                b = buffer.rows[other, (buffer.oldest[other] + k) % capacity]
-                _full_pair(model, x, b, sign, C, parameters.phi, boost, z, s)
-            model.tally[ROWS] += 1
-
-
-# Diagonal covariance --------------------------------------------------------------------------
-
-
-@jit
-def _more_precise(G, z, beta, information, form):
-    """Return a feature's precision after a step, in one of the three forms."""
-    if form == PRECISION:
-        return G + information * z * z
-    if form == DROP:
-        return G / max(1.0 - beta * z * z / G, _EPSILON)
-    return G + beta * z * z
-
-
-@jit
-def _diagonal_pair(model, x, b, sign, C, phi, form, boost):
-    """Update the ranker with one pair of dense rows (Proposition 2)."""
-    mu, G = model.mu, model.G
-    shift = C if form == PAPER else 0.0
-    margin, variance = 0.0, 0.0
-    for i in range(mu.size):
-        z = x[i] - b[i]
-        margin += mu[i] * z
-        variance += z * z / (G[i] + shift)
-    alpha, beta = scw_step(sign * margin, variance, C, phi)
-    if alpha <= 0.0:
-        return
-    model.tally[UPDATES] += 1
-    information = scw_information(alpha, variance, phi) if form == PRECISION else 0.0
-    for i in range(mu.size):
-        z = x[i] - b[i]
-        change = sign * alpha * z / G[i]
-        mu[i] += change
-        if model.lag.size:
-            model.lag[i] -= boost * change
-        G[i] = _more_precise(G[i], z, beta, information, form)
-
-
-@jit
-def _diagonal_pair_sparse(model, indices, z, sign, C, phi, form, boost):
-    """Update the ranker with one pair, given the non-zeros of z."""
-    mu, G = model.mu, model.G
-    shift = C if form == PAPER else 0.0
-    margin, variance = 0.0, 0.0
-    for k in range(indices.size):
-        i = indices[k]
-        margin += mu[i] * z[k]
-        variance += z[k] * z[k] / (G[i] + shift)
-    alpha, beta = scw_step(sign * margin, variance, C, phi)
-    if alpha <= 0.0:
-        return
-    model.tally[UPDATES] += 1
-    information = scw_information(alpha, variance, phi) if form == PRECISION else 0.0
-    for k in range(indices.size):
-        i = indices[k]
-        change = sign * alpha * z[k] / G[i]
-        mu[i] += change
-        if model.lag.size:
-            model.lag[i] -= boost * change
-        G[i] = _more_precise(G[i], z[k], beta, information, form)
-
-
-@jit
-def _diagonal_row(x, label, weight, buffer, model, parameters):
-    store(buffer, label, x, parameters.reservoir)
-    other, sign, capacity = 1 - label, 2.0 * label - 1.0, buffer.rows.shape[1]
-    C = parameters.C * row_weight(buffer, label, weight, parameters.balanced)
-    boost = _boost(model.tally[ROWS])
-    _count_pairs(model, x, buffer, other, sign)
-    for k in range(buffer.size[other]):
-        b = buffer.rows[other, (buffer.oldest[other] + k) % capacity]
-        _diagonal_pair(model, x, b, sign, C, parameters.phi, parameters.form, boost)
-    model.tally[ROWS] += 1
-
-
-@jit
-def _diagonal_row_sparse(indices, values, label, weight, buffer, model, parameters, z_at, z):
-    store_sparse(buffer, label, indices, values, parameters.reservoir)
-    other, sign, capacity = 1 - label, 2.0 * label - 1.0, buffer.length.shape[1]
-    C = parameters.C * row_weight(buffer, label, weight, parameters.balanced)
-    boost = _boost(model.tally[ROWS])
-    score = dot_sparse(model.mu, indices, values)
-    for slot in range(buffer.size[other]):
-        length = buffer.length[other, slot]
-        b_indices = buffer.indices[other, slot, :length]
-        b_score = dot_sparse(model.mu, b_indices, buffer.values[other, slot, :length])
-        _count_pair(model.tally, sign * (score - b_score))
-    for k in range(buffer.size[other]):
-        slot = (buffer.oldest[other] + k) % capacity
-        length = buffer.length[other, slot]
-        b_indices = buffer.indices[other, slot, :length]
-        b_values = buffer.values[other, slot, :length]
-        n = difference(indices, values, b_indices, b_values, z_at, z)
-        _diagonal_pair_sparse(
-            model, z_at[:n], z[:n], sign, C, parameters.phi, parameters.form, boost
-        )
-    model.tally[ROWS] += 1
-
-
-@kernel
-def learn_diagonal(X, labels, weights, order, buffer, model, parameters):
-    """Stream the rows `order` of `X` through CBR-diag."""
-    for row in order:
-        if weights[row] > 0.0:
-            _diagonal_row(X[row], labels[row], weights[row], buffer, model, parameters)
-
-
-@kernel
-def learn_diagonal_sparse(X, labels, weights, order, buffer, model, parameters):
-    """Stream the sparse rows `order` of `X` through CBR-diag."""
-    room = 2 * buffer.values.shape[2]
-    z_at, z = np.empty(room, np.int32), np.empty(room)
-    for row in order:
-        if weights[row] > 0.0:
-            begin, end = X.indptr[row], X.indptr[row + 1]
-            indices, values = X.indices[begin:end], X.values[begin:end]
-            _diagonal_row_sparse(
-                indices, values, labels[row], weights[row], buffer, model, parameters, z_at, z
-            )

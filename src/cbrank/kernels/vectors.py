@@ -22,6 +22,25 @@ def dot_sparse(weights, indices, values):
 
 
 @jit
+def margin_of(mu, x, b):
+    """Return mu . (x - b)."""
+    total = 0.0
+    for i in range(mu.size):
+        total += mu[i] * (x[i] - b[i])
+    return total
+
+
+@jit
+def centre(X, rows, origin):
+    """Write the mean of some rows."""
+    for i in range(origin.size):
+        origin[i] = 0.0
+    for row in rows:
+        for i in range(origin.size):
+            origin[i] += X[row, i] / rows.size
+
+
+@jit
 def multiply(matrix, vector, out):
     """Write matrix . vector, four rows at a time so that each number of the vector is read once."""
     n, i = matrix.shape[0], 0
@@ -36,6 +55,27 @@ def multiply(matrix, vector, out):
         i += 4
     while i < n:
         out[i] = dot(matrix[i], vector)
+        i += 1
+
+
+@jit
+def multiply_two(matrix, one, other, out, other_out):
+    """Write the products of a matrix with two vectors."""
+    n, i = matrix.shape[0], 0
+    while i + 3 <= n:
+        a, b, c, d, e, f = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for j in range(one.size):
+            a += matrix[i, j] * one[j]
+            b += matrix[i + 1, j] * one[j]
+            c += matrix[i + 2, j] * one[j]
+            d += matrix[i, j] * other[j]
+            e += matrix[i + 1, j] * other[j]
+            f += matrix[i + 2, j] * other[j]
+        out[i], out[i + 1], out[i + 2] = a, b, c
+        other_out[i], other_out[i + 1], other_out[i + 2] = d, e, f
+        i += 3
+    while i < n:
+        out[i], other_out[i] = dot(matrix[i], one), dot(matrix[i], other)
         i += 1
 
 

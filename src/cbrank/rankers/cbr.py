@@ -136,8 +136,11 @@ class CBRanker(Ranker):
         return self.covariance == "full"
 
     def _new_model(self, n_features: int) -> Any:
-        mean, tally = np.zeros(n_features), np.zeros(4, np.int64)
-        lag = np.zeros(n_features if self.average else 0)
+        mean, lag, tally = np.zeros(n_features), np.zeros(n_features), np.zeros(4, np.int64)
+        if self.covariance == "diagonal" and self._sparse:
+            features = np.zeros((n_features, 4))
+            features[:, kernels.sparse_diagonal.VARIANCE] = 1.0
+            return kernels.confidence.SparseModel(features, tally)
         if self.covariance == "diagonal":
             return kernels.confidence.DiagonalModel(mean, np.ones(n_features), lag, tally)
         refuse_if_too_large(n_features, 1, 'use covariance="diagonal"')
@@ -145,10 +148,9 @@ class CBRanker(Ranker):
 
     def _kernel(self) -> Callable[..., None]:
         if self._is_full():
-            return kernels.confidence.learn_full
-        if self._sparse:
-            return kernels.confidence.learn_diagonal_sparse
-        return kernels.confidence.learn_diagonal
+            blocked = self._model.mu.size >= kernels.blocked.WORTHWHILE
+            return kernels.blocked.learn if blocked else kernels.full.learn
+        return kernels.sparse_diagonal.learn if self._sparse else kernels.diagonal.learn
 
     def _is_full(self) -> bool:
         return isinstance(self._model, kernels.confidence.FullModel)
@@ -163,16 +165,9 @@ class CBRanker(Ranker):
         )
 
     def _weights(self) -> NDArray[np.float64]:
-        if self.average and self._model.lag.size:
+        if self.average:
             return kernels.confidence.averaged_mean(self._model)
-        return self._model.mu  # type: ignore[no-any-return]
-
-    def _check_unchanged(self, classes: Any) -> None:
-        super()._check_unchanged(classes)
-        if self.average and not self._model.lag.size:
-            raise ValueError(
-                "average was False when this stream began and cannot become True now: fit anew."
-            )
+        return np.ascontiguousarray(self._model.mu)
 
     @property
     def covariance_(self) -> NDArray[np.float64]:

@@ -1,0 +1,103 @@
+"""CBR with full covariance, pair by pair: Algorithm 1 with Algorithm 3 as its inner loop.
+
+With norms in Sigma, |x - b| <= |x - r| + |b - r| for any origin r. So a pair whose margin reaches
+phi times that sum cannot fire, and as Sigma only shrinks, a norm measured once is a bound for
+good. Only the other pairs pay for Sigma z.
+"""
+
+import math
+
+import numpy as np
+
+from cbrank.kernels._jit import jit, kernel
+from cbrank.kernels.buffers import row_weight, store
+from cbrank.kernels.confidence import (
+    ROWS,
+    UPDATES,
+    boost_of,
+    count_pair,
+    norm_bound,
+    scw_step,
+    shrink,
+)
+from cbrank.kernels.vectors import centre, dot, margin_of, multiply
+
+_SEGMENT = 1024  # rows after which the norms of the buffered rows are measured anew
+_FEW = 32  # rows of a call that do not repay measuring them
+
+
+@jit
+def _norm(Sigma, x, origin, z, s):
+    """Return a bound of |x - origin| in Sigma that rounding cannot undercut."""
+    for i in range(x.size):
+        z[i] = x[i] - origin[i]
+    multiply(Sigma, z, s)
+    return norm_bound(z, s, Sigma)
+
+
+@jit
+def _measure(X, rows, buffer, Sigma, origin, norms, z, s):
+    """Put the origin amid the next rows and measure the buffered ones from there."""
+    centre(X, rows[:_FEW], origin)
+    for label in range(2):
+        for slot in range(buffer.size[label]):
+            norms[label, slot] = _norm(Sigma, buffer.rows[label, slot], origin, z, s)
+
+
+@jit
+def _update(model, z, s, sign, margin, C, phi, boost):
+    """Update the ranker with one pair (Proposition 1); say whether that moved it."""
+    mu, Sigma = model.mu, model.Sigma
+    multiply(Sigma, z, s)
+    variance = dot(s, z)
+    alpha, beta = scw_step(margin, variance, C, phi)
+    if alpha <= 0.0:
+        return False
+    model.tally[UPDATES] += 1
+    for i in range(mu.size):
+        mu[i] += sign * alpha * s[i]
+    for i in range(model.lag.size):
+        model.lag[i] -= boost * sign * alpha * s[i]
+    shrink(Sigma, s, math.sqrt(beta), 1.0 - beta * variance)
+    return True
+
+
+@jit
+def _sweep(x, norm, C, label, buffer, model, phi, norms, margins, z, s):
+    """Meet a new row with the buffered rows of the other class, oldest first."""
+    other, sign, capacity = 1 - label, 2.0 * label - 1.0, buffer.rows.shape[1]
+    for slot in range(buffer.size[other]):
+        margins[slot] = sign * margin_of(model.mu, x, buffer.rows[other, slot])
+        count_pair(model.tally, margins[slot])
+    boost, moved = boost_of(model.tally[ROWS]), False
+    for k in range(buffer.size[other]):
+        slot = (buffer.oldest[other] + k) % capacity
+        b = buffer.rows[other, slot]
+        margin = sign * margin_of(model.mu, x, b) if moved else margins[slot]
+        if margin >= phi * (norm + norms[other, slot]):
+            continue
+        for i in range(z.size):
+            z[i] = x[i] - b[i]
+        moved |= _update(model, z, s, sign, margin, C, phi, boost)
+
+
+@kernel
+def learn(X, labels, weights, order, buffer, model, parameters):
+    """Stream the rows `order` of `X` through CBR."""
+    d, capacity = X.shape[1], buffer.rows.shape[1]
+    z, s, origin = np.empty(d), np.empty(d), np.empty(d)
+    margins, norms = np.empty(capacity), np.full((2, capacity), np.inf)
+    measured = order.size >= _FEW
+    for k in range(order.size):
+        row = order[k]
+        if measured and k % _SEGMENT == 0:
+            _measure(X, order[k:], buffer, model.Sigma, origin, norms, z, s)
+        if weights[row] > 0.0:
+            x, label = X[row], labels[row]
+            norm = _norm(model.Sigma, x, origin, z, s) if measured else np.inf
+            slot = store(buffer, label, x, parameters.reservoir)
+            if slot >= 0:
+                norms[label, slot] = norm
+            C = parameters.C * row_weight(buffer, label, weights[row], parameters.balanced)
+            _sweep(x, norm, C, label, buffer, model, parameters.phi, norms, margins, z, s)
+            model.tally[ROWS] += 1
