@@ -117,12 +117,12 @@ def test_a_race_names_those_who_cannot_run(monkeypatch):
 
 
 def test_processes_have_one_thread_and_their_failures_are_sentences():
-    with Process(Trouble) as process:
-        assert process.call("threads") == {1}
-        with pytest.raises(Failed, match=r"^ValueError: a reason in two lines$"):
+    with Process() as process:
+        assert process.make(Trouble).call("threads") == {1}
+        with pytest.raises(Failed, match=r"^ImportError: no such name in two lines$"):
             process.call("fail")
-    with Process(Trouble) as process, pytest.raises(Failed, match=r"suddenly.*3"):
-        process.call("leave")
+    with Process() as process, pytest.raises(Failed, match=r"suddenly.*3"):
+        process.make(Trouble).call("leave")
 
 
 def result(peer, seconds, workload="tiny", **more):

@@ -11,7 +11,7 @@ class Trouble:
         return {library["num_threads"] for library in threadpool_info()}
 
     def fail(self):
-        raise ValueError("a reason\nin two lines")
+        raise ImportError("no such name\nin two lines (/some/where/__init__.py)")
 
     def leave(self):
         os._exit(3)

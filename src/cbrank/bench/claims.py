@@ -57,6 +57,9 @@ def _dimension(findings: Findings) -> Iterator[Claim]:
     for noise in ("easy", "noisy"):
         share = findings.matrix_share(f"d5000-{noise}")
         yield Claim(f"5,000 features, {noise}: share of the matrix-product rate", ">", 0.4, share)
+        result = findings.ok(f"d5000-{noise}", BLOCKED)
+        memory = result.memory / 1024 if result else math.nan
+        yield Claim(f"5,000 features, {noise}: GiB more while learning", "<", 24.0, memory)
     gaps = [
         result.difference
         for workload in findings.workloads("dimension")

@@ -96,6 +96,8 @@ def race(
     with ExitStack() as stack:
         lanes = [_Lane(workload, peer, rows, stack) for peer in peers]
         for lane in lanes:
+            lane.attempt(lane.load, rows)
+        for lane in lanes:
             lane.attempt(lane.ready)
         for _ in range(passes):
             for lane in lanes:
@@ -121,8 +123,7 @@ class _Lane:
         elif missing := PEERS[peer].missing():
             self.result.status, self.result.note = "not installed", missing
         else:
-            self.process = stack.enter_context(Process(Contestant, peer, rows))
-            self.process.ask("warm_up")
+            self.process = stack.enter_context(Process())
 
     def attempt(self, do: Any, *arguments: Any) -> None:
         """Do something unless the peer has dropped out."""
@@ -131,6 +132,9 @@ class _Lane:
                 do(*arguments)
             except Failed as reason:
                 self.result.status, self.result.note = "failed", str(reason)
+
+    def load(self, rows: Rows) -> None:
+        self._process.make(Contestant, self.result.peer, rows).ask("warm_up")
 
     def ready(self) -> None:
         self._process.answer()

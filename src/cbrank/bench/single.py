@@ -50,8 +50,8 @@ def starts(seed: int, peers: tuple[str, ...] = STARTERS) -> list[dict[str, Any]]
 
 def _start(name: str, rows: Any, environment: dict[str, str]) -> float:
     begin = time.perf_counter()
-    with Process(Contestant, name, rows, environment=environment) as process:
-        process.call("warm_up")
+    with Process(environment) as process:
+        process.make(Contestant, name, rows).call("warm_up")
         return time.perf_counter() - begin
 
 
@@ -96,7 +96,8 @@ class Memory:
 def memories(seed: int, quick: bool) -> dict[str, dict[str, Any]]:
     """Measure what a fit adds to the caller's matrix, dense and sparse."""
     rows = 4000 if quick else 40_000
-    with Process(Memory) as process:
+    with Process() as process:
+        process.make(Memory)
         return {
             "dense": process.call("dense", rows, 200, seed),
             "sparse": process.call("sparse", rows, 50_000, seed),
@@ -141,8 +142,8 @@ def selection(seed: int, quick: bool) -> dict[str, Any]:
     grid = [2.0**exponent for exponent in range(-10, 11, 5 if quick else 1)]
     rows, times = (1600, 1) if quick else (6400, 3)
     cores = cpu_count()
-    with Process(Selection) as process:
-        process.call("measure", 60, grid[:1], 1, seed)  # compiles
+    with Process() as process:
+        process.make(Selection).call("measure", 60, grid[:1], 1, seed)  # compiles
         taken = [process.call("measure", rows, grid, cores, seed) for _ in range(times)]
     shares = [search * cores / fits for search, fits in taken]
     return {

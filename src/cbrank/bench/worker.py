@@ -5,6 +5,7 @@ import logging
 import math
 import multiprocessing
 import os
+import re
 import signal
 import time
 import warnings
@@ -119,24 +120,22 @@ class Process:
 
     Parameters
     ----------
-    make : callable
-        Makes the object, in the process; an importable name.
-    arguments : tuple
-        What it is made of.
-    environment : dict of str to str
+    environment : dict of str to str, optional
         Added to the process's environment, which allows one thread.
     """
 
-    def __init__(
-        self, make: Callable[..., Any], *arguments: Any, environment: dict[str, str] | None = None
-    ) -> None:
+    def __init__(self, environment: dict[str, str] | None = None) -> None:
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
         with _environment(_ONE_THREAD | (environment or {})):
             self._process.start()
         theirs.close()
-        self._send((make, arguments))
+
+    def make(self, kind: Callable[..., Any], *arguments: Any) -> Self:
+        """Make the object, in the process; `kind` must have an importable name."""
+        self._send((kind, arguments))
+        return self
 
     def ask(self, method: str, *arguments: Any) -> None:
         """Call a method; `answer` returns its value."""
@@ -181,15 +180,20 @@ def _serve(pipe: Connection) -> None:
     logging.getLogger("cbrank").setLevel(logging.ERROR)
     warnings.simplefilter("ignore")
     try:
-        make, arguments = pipe.recv()
-        served = make(*arguments)
+        kind, arguments = pipe.recv()
+        served = kind(*arguments)
         while True:
             method, arguments = pipe.recv()
             pipe.send(getattr(served, method)(*arguments))
     except EOFError:
         pass
     except Exception as error:  # noqa: BLE001
-        pipe.send(Failed(f"{type(error).__name__}: {' '.join(str(error).split())}"))
+        pipe.send(Failed(f"{type(error).__name__}: {_one_line(str(error))}"))
+
+
+def _one_line(text: str) -> str:
+    """Return a message for a report: in one line, without the paths that imports add."""
+    return " ".join(re.sub(r" \([^()]*\.py\)$", "", text).split())
 
 
 @contextmanager

@@ -146,7 +146,7 @@ def _text(data: str, cuts: tuple[int, ...]) -> Workload:
         peers=_TEXT,
         load=partial(_real, data, "unit"),
         cuts=cuts,
-        passes=3,
+        passes=7,
         quick=_chunks(300, 500, 2) if data == "farm-ads" else (),
         data=data,
     )
@@ -160,7 +160,7 @@ def _dimension(d: int, rows: int, noise: str) -> Workload:
         peers=_DIMENSION,
         load=partial(_synthetic, d, noise),
         cuts=_chunks(200, rows, 5 if d <= 1000 else 3),
-        passes=3 if d <= 54 else 1,
+        passes=5 if d <= 54 else 1,
         quick=_chunks(200, max(rows // 5, 60), 3) if d in {20, 54, 200, 1000} else (),
         extra=(d / 500) ** 2,
     )
