@@ -14,7 +14,7 @@ extensions = [
     "sphinx.ext.mathjax",
 ]
 myst_enable_extensions = ["dollarmath"]
-exclude_patterns = ["_build", "_*.md", "study"]
+exclude_patterns = ["_build", "_*.md", "bench", "study"]
 autosummary_generate = True
 autodoc_inherit_docstrings = True
 numpydoc_show_class_members = False

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 COMMANDS = {
+    "bench": "Measure speed and AUC beside scikit-learn, River, Vowpal Wabbit and LibAUC.",
     "datasets": "List, describe and fetch the paper's data sets.",
     "reproduce": "Run the paper's study and write its tables, figures and report.",
 }

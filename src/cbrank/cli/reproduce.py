@@ -1,36 +1,20 @@
 """``cbrank reproduce``: the paper's study."""
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from cbrank.cli.options import several
+from cbrank.cli.progress import follow
 from cbrank.study import methods as registry
 from cbrank.study.settings import SCALINGS, Scaling, Settings, quick
-
-Command = Callable[..., None]
 
 if TYPE_CHECKING:
     from cbrank.study.runner import Study
     from cbrank.study.tasks import Task
-
-
-class _Names(click.ParamType[list[str]]):
-    """Names with commas between them, each checked."""
-
-    name = "names"
-
-    def __init__(self, check: Callable[[str], str]) -> None:
-        self.check = check
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> list[str]:
-        try:
-            return [self.check(name.strip()) for name in value.split(",") if name.strip()]
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
 
 
 def _dataset(name: str) -> str:
@@ -46,21 +30,11 @@ def _scaling(name: str) -> Scaling:
     raise ValueError(f"unknown scaling {name!r}: there are {', '.join(SCALINGS)}.")
 
 
-def _flat(_ctx: click.Context, _param: click.Parameter, value: Sequence[list[str]]) -> list[str]:
-    return list(dict.fromkeys(name for names in value for name in names))
-
-
-def _several(option: str, check: Callable[[str], str], text: str) -> Callable[[Command], Command]:
-    return click.option(
-        option, type=_Names(check), multiple=True, callback=_flat, help=text, metavar="NAME,..."
-    )
-
-
 @click.command(name="reproduce")
 @click.option("--runs", type=click.IntRange(1), help="Runs of each; else 10, and 5 for text.")
-@_several("--datasets", _dataset, "Data sets; else all that are on this machine.")
-@_several("--methods", registry.find, "Methods; else the paper's and batch logistic regression.")
-@_several("--scaling", _scaling, "unit, standard or none; else all three, and unit for text.")
+@several("--datasets", _dataset, "Data sets; else all that are on this machine.")
+@several("--methods", registry.find, "Methods; else the paper's and batch logistic regression.")
+@several("--scaling", _scaling, "unit, standard or none; else all three, and unit for text.")
 @click.option("--rivals/--no-rivals", help="Also run SCW, FTRL-AUC and SPAUC.")
 @click.option("--quick", is_flag=True, help="2 runs, a coarse grid, at most 1000 rows.")
 @click.option("--seed", default=0, show_default=True, help="Master seed.")
@@ -107,9 +81,9 @@ def _run(out: Path, settings: Settings, fresh: bool, options: dict[str, Any]) ->
     remaining = study.results.remaining(tasks)
     click.echo(f"Tasks: {len(tasks)}, done before: {len(tasks) - len(remaining)}.", err=True)
     amounts = {task: work(task, settings) for task in tasks}
-    _follow("Tasks", study.run(remaining, workers), remaining, amounts)
+    follow("Tasks", study.run(remaining, workers), {task: amounts[task] for task in remaining})
     curves = study.curves_of(tasks)
-    _follow("Learning curves", study.draw(curves, workers), curves, amounts)
+    follow("Learning curves", study.draw(curves, workers), {task: amounts[task] for task in curves})
     study.record.finish()
     return study
 
@@ -143,19 +117,6 @@ def _here(wanted: list[str]) -> list[str]:
     if not set(wanted) - set(absent):
         raise click.ClickException("none of the data sets is on this machine.")
     return [name for name in wanted if name in here]
-
-
-def _follow(
-    label: str, done: Iterable["Task"], tasks: list["Task"], amounts: dict["Task", int]
-) -> None:
-    """Show progress on standard error, with the time that remains."""
-    total = sum(amounts[task] for task in tasks)
-    bar = click.progressbar(
-        length=total, label=label, file=sys.stderr, item_show_func=lambda task: str(task or "")
-    )
-    with bar:
-        for task in done:
-            bar.update(amounts[task], task)
 
 
 def _show(study: "Study", report: bool) -> None:

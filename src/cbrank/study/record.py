@@ -5,7 +5,7 @@ import os
 import platform
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -15,7 +15,7 @@ import cbrank
 from cbrank.study.results import StudyError, replace
 from cbrank.study.settings import Settings
 
-_LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "joblib")
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "joblib")
 
 
 class Record:
@@ -48,9 +48,9 @@ class Record:
         self.facts = {
             "command": shlex.join(command),
             "settings": settings.as_json(),
-            "versions": _versions(),
-            "machine": _machine(),
-            "started": self.facts.get("started", _now()),
+            "versions": versions(LIBRARIES),
+            "machine": machine(),
+            "started": self.facts.get("started", now()),
             "finished": None,
             "sessions": self.facts.get("sessions", 0) + 1,
         }
@@ -63,7 +63,7 @@ class Record:
 
     def finish(self) -> None:
         """Note the end."""
-        self.facts["finished"] = _now()
+        self.facts["finished"] = now()
         self.note_time()
 
 
@@ -77,16 +77,19 @@ def _read(path: Path) -> dict[str, Any]:
         raise StudyError(f"{path} is damaged ({error}): remove it or use --fresh.") from error
 
 
-def _now() -> str:
+def now() -> str:
+    """Return the time of day, in UTC."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _versions() -> dict[str, str]:
+def versions(libraries: Iterable[str]) -> dict[str, str]:
+    """Return the versions of cbrank, of Python and of libraries."""
     ours = {"cbrank": cbrank.__version__, "python": platform.python_version()}
-    return ours | {name: version(name) for name in _LIBRARIES}
+    return ours | {name: version(name) for name in libraries}
 
 
-def _machine() -> dict[str, Any]:
+def machine() -> dict[str, Any]:
+    """Describe the machine."""
     return {
         "platform": platform.platform(),
         "cpus": os.cpu_count(),

@@ -136,13 +136,23 @@ def headed(figure: "Figure", title: str) -> None:
 
 def log_axis(axes: "Axes", label: str) -> None:
     """Give the points drawn a logarithmic x axis, with plain numbers at its ticks."""
-    ticker = need("matplotlib.ticker")
     axes.set(xscale="log", xlabel=label)
-    low, high = axes.get_xlim()
-    steps = (1.0,) if high > 1000 * low else (1.0, 3.0) if high > 20 * low else (1.0, 2.0, 5.0)
-    axes.xaxis.set_major_locator(ticker.LogLocator(subs=steps))
-    axes.xaxis.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))
+    _plain_ticks(axes.xaxis, *axes.get_xlim())
     axes.minorticks_off()
+
+
+def log_y_axis(axes: "Axes", label: str) -> None:
+    """Do the same with the y axis."""
+    axes.set(yscale="log", ylabel=label)
+    _plain_ticks(axes.yaxis, *axes.get_ylim())
+    axes.minorticks_off()
+
+
+def _plain_ticks(axis: Any, low: float, high: float) -> None:
+    ticker = need("matplotlib.ticker")
+    steps = (1.0,) if high > 1000 * low else (1.0, 3.0) if high > 20 * low else (1.0, 2.0, 5.0)
+    axis.set_major_locator(ticker.LogLocator(subs=steps))
+    axis.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))
 
 
 def dots(axes: "Axes", look: Look, x: Any, y: Any, label: str) -> None:
