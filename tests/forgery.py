@@ -130,7 +130,7 @@ def _edit_header(data, random, others):
     try:
         entries, facts, tail = take_apart(data)
         _edit(random.choice([entries, facts, facts["model"]]), random)
-    except (LookupError, TypeError, ValueError, RecursionError):
+    except (AttributeError, LookupError, TypeError, ValueError, RecursionError):
         return data
     return put_together(entries, facts, tail)
 

@@ -1,6 +1,7 @@
 """Files that are in place only when they are whole and on the disk."""
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
@@ -68,7 +69,7 @@ def _mode(target: Path) -> int | None:
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(mode):
-        raise OSError(None, "it is there and is not a file")
+        raise FileExistsError(errno.EEXIST, "it is there and is not a file")
     return stat.S_IMODE(mode)
 
 

@@ -60,19 +60,23 @@ def ranker_from(kind: type[Ranker], arrays: Arrays, facts: Facts) -> Ranker:
     """Return the ranker of `ranker_state`; anything that makes no sense is a ValueError."""
     parameters = _parameters(kind, take(facts, "parameters", dict))
     began_with = _parameters(kind, take(facts, "began_with", dict))
+    beginning = parameters | began_with
     classes = _classes(facts.get("classes"))
     n_features, sparse = take(facts, "n_features", int), take(facts, "sparse", bool)
     own = {name: array for name, array in arrays.items() if not name.startswith("names.")}
-    _refuse_too_large([n_features, *began_with.values()], own)
+    _refuse_too_large([n_features, *map(beginning.get, kind._shape_parameters)], own)
 
     def start(width: int, changes: Facts) -> Ranker:
-        ranker = kind(**(parameters | began_with | changes))
+        ranker = kind(**(beginning | changes))
         rows = sp.csr_array((0, width)) if sparse else np.empty((0, width))
-        ranker._start(rows, classes, np.random.RandomState(0))
+        try:
+            ranker._start(rows, classes, np.random.RandomState(0))
+        except TypeError as error:  # true and false pass for whole numbers until they are a size
+            raise ValueError(f"its parameters make no ranker ({error})") from None
         return ranker
 
     _refuse_bad_parameters(kind(**parameters), classes)
-    kind(**(parameters | began_with))._validate_params()
+    kind(**beginning)._validate_params()
     ranker = _started_like(own, start, n_features, parameters)
     if ranker._sparse is not sparse or ranker._shape.keys() != began_with.keys():
         raise ValueError("what it began with makes no sense")

@@ -12,8 +12,8 @@ from cbrank.modelfile.values import take, under, within
 from cbrank.rankers._base import Ranker
 
 # The other classes that a file may hold, and their modules. Such a class has a method
-# `_state() -> (arrays, facts)` and a class method `_from_state(arrays, facts)`, which answers
-# arrays and facts that make no sense with a ValueError.
+# `_state() -> (arrays, facts)` and a class method `_from_state(arrays, facts)`, which refuses
+# arrays and facts that make no sense; facts are JSON.
 PARTS: dict[str, str] = {}
 
 
@@ -103,7 +103,10 @@ def _from_state(arrays: Arrays, facts: Facts) -> Any:
     if kind and issubclass(kind, Ranker):
         return ranker_from(kind, arrays, facts)
     if name in PARTS:
-        return _part(name)._from_state(arrays, take(facts, "facts", dict))
+        try:
+            return _part(name)._from_state(arrays, take(facts, "facts", dict))
+        except (ArithmeticError, AttributeError, LookupError, TypeError) as error:
+            raise ValueError(f"its {name} makes no sense ({error})") from None
     raise ValueError(f"its class {name!r} is not known to this version of cbrank")
 
 
