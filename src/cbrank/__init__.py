@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cbrank import datasets, metrics
+    from cbrank.modelfile import ModelFileError, load, save
     from cbrank.rankers import (
         AdaOAMRanker,
         CBRanker,
@@ -22,22 +23,27 @@ __all__ = [
     "AdaOAMRanker",
     "CBRanker",
     "FTRLAUCRanker",
+    "ModelFileError",
     "OAMRanker",
     "OPAUCRanker",
     "SCWRanker",
     "SPAUCRanker",
     "UniExpRanker",
     "datasets",
+    "load",
     "metrics",
+    "save",
 ]
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name at its first use, so that the command line starts at once."""
-    if name not in {*__all__, "rankers"}:
+    if name not in {*__all__, "modelfile", "rankers"}:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name.endswith("Ranker"):
         return getattr(importlib.import_module("cbrank.rankers"), name)
+    if name in {"ModelFileError", "load", "save"}:
+        return getattr(importlib.import_module("cbrank.modelfile"), name)
     return importlib.import_module(f"cbrank.{name}")
 
 

@@ -1,0 +1,184 @@
+"""Parameters, labels and names as JSON and arrays, given back with their exact types."""
+
+import math
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_PLAIN = (type(None), bool, str)
+_NOT_FINITE = {"inf", "-inf", "nan"}
+_ITEMS = {"b": bool, "i": int, "u": int, "f": float, "U": str, "S": bytes}
+_DTYPE = re.compile(r"[<>|][biufUS]\d{1,5}")
+
+
+def to_json(value: Any) -> Any:
+    """Return a value as JSON; what JSON does not know is an object that names its type.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> to_json(0.5), to_json({1: 0.5}), to_json(np.float32(0.5))
+    (0.5, {'dict': [[1, 0.5]]}, {'numpy': ['<f4', 0.5]})
+    >>> from_json(to_json(np.array(["no", "yes"])))
+    array(['no', 'yes'], dtype='<U3')
+    """
+    if isinstance(value, np.ndarray) and value.ndim == 1:
+        return {"array": [_name(value.dtype), [_scalar(item) for item in value.tolist()]]}
+    if isinstance(value, np.random.RandomState):
+        return {"random_state": _random_state_to_json(value)}
+    if type(value) is dict:
+        return {"dict": [[_scalar(key), _scalar(item)] for key, item in value.items()]}
+    if type(value) in (list, tuple):
+        return {type(value).__name__: [_scalar(item) for item in value]}
+    return _scalar(value)
+
+
+def _scalar(value: Any) -> Any:
+    if type(value) in _PLAIN or (type(value) is int and -(2**63) <= value < 2**64):
+        return value
+    if type(value) is float:
+        return value if math.isfinite(value) else {"float": str(value)}
+    if type(value) is bytes:
+        return {"bytes": value.hex()}
+    if isinstance(value, np.generic):
+        return {"numpy": [_name(value.dtype), _scalar(value.item())]}
+    raise ValueError(f"{value!r} is a {type(value).__name__}, which a model file cannot hold.")
+
+
+def _name(dtype: np.dtype[Any]) -> str:
+    if dtype != object and (not _DTYPE.fullmatch(dtype.str) or dtype.str[1:] == "f16"):
+        raise ValueError(f"A model file cannot hold values of type {dtype}.")
+    return dtype.str
+
+
+def from_json(value: Any) -> Any:
+    """Return the value that `to_json` was given; anything else is a ValueError."""
+    match value:
+        case {"array": [str(name), [*items]], **others} if not others:
+            return _array(name, [_from_scalar(item) for item in items])
+        case {"random_state": [*state], **others} if not others:
+            return _random_state_from_json(state)
+        case {"dict": [*pairs], **others} if not others:
+            return dict(_pair(pair) for pair in pairs)
+        case {"list": [*items], **others} if not others:
+            return [_from_scalar(item) for item in items]
+        case {"tuple": [*items], **others} if not others:
+            return tuple(_from_scalar(item) for item in items)
+    return _from_scalar(value)
+
+
+def _from_scalar(value: Any) -> Any:
+    match value:
+        case None | bool() | float() | str():
+            return value
+        case int() if -(2**63) <= value < 2**64:
+            return value
+        case {"float": str(text), **others} if not others and text in _NOT_FINITE:
+            return float(text)
+        case {"bytes": str(text), **others} if not others:
+            return bytes.fromhex(text)
+        case {"numpy": [str(name), item], **others} if not others and name != "|O":
+            return _array(name, [_from_scalar(item)])[0]
+    raise ValueError(f"{str(value)[:50]} is not a value of a model file")
+
+
+def _pair(pair: Any) -> tuple[Any, Any]:
+    match pair:
+        case [key, item]:
+            return _from_scalar(key), _from_scalar(item)
+    raise ValueError(f"{str(pair)[:50]} is not a pair")
+
+
+def _array(name: str, items: list[Any]) -> NDArray[Any]:
+    """Return an array of this type whose items are exactly these."""
+    if name == "|O":
+        array = np.empty(len(items), object)
+        array[:] = items
+        return array
+    try:
+        dtype = np.dtype(name) if _DTYPE.fullmatch(name) else None
+    except TypeError:
+        dtype = None
+    if dtype is None or not all(type(item) is _ITEMS[dtype.kind] for item in items):
+        raise ValueError(f"{str(items)[:50]} are not values of type {name}")
+    try:
+        with np.errstate(over="ignore"):
+            array = np.array(items, dtype)
+    except OverflowError:
+        raise ValueError(f"{str(items)[:50]} are not values of type {name}") from None
+    if array.dtype != dtype or array.tolist() != items:
+        raise ValueError(f"{str(items)[:50]} are not values of type {name}")
+    return array
+
+
+def _random_state_to_json(random: np.random.RandomState) -> list[Any]:
+    state = random.get_state(legacy=False)
+    if state["bit_generator"] != "MT19937":
+        raise ValueError(
+            f"random_state is a RandomState around {state['bit_generator']}, which a model file "
+            "cannot hold: use a number or RandomState(number)."
+        )
+    inner = state["state"]
+    return [inner["key"].tolist(), inner["pos"], state["has_gauss"], state["gauss"]]
+
+
+def _random_state_from_json(state: list[Any]) -> np.random.RandomState:
+    match state:
+        case [[*key], int(position), 0 | 1 as has_gauss, float(gauss)]:
+            sound = len(key) == 624 and 0 <= position <= 624
+            if sound and all(type(word) is int and 0 <= word < 2**32 for word in key):
+                random = np.random.RandomState(0)
+                words = np.array(key, np.uint32)
+                random.set_state(("MT19937", words, position, int(has_gauss), gauss))
+                return random
+    raise ValueError("its random state is not one of MT19937")
+
+
+def take(facts: dict[str, Any], name: str, kind: type) -> Any:
+    """Return an entry of facts that must be there and of this type."""
+    if type(facts.get(name)) is not kind:
+        raise ValueError(f"its {name!r} is missing, or is no {kind.__name__}")
+    return facts[name]
+
+
+def under(prefix: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return arrays by names that begin with `prefix`."""
+    return {f"{prefix}.{name}": array for name, array in arrays.items()}
+
+
+def within(prefix: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return the arrays whose names begin with `prefix`, without it."""
+    start = f"{prefix}."
+    return {
+        name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)
+    }
+
+
+def texts_to_arrays(texts: Iterable[str]) -> dict[str, NDArray[Any]]:
+    """Return texts as two arrays, for lists too long for the header.
+
+    Examples
+    --------
+    >>> texts_from_arrays(texts_to_arrays(["age", "income"]))
+    ['age', 'income']
+    """
+    coded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    ends = np.cumsum([len(text) for text in coded], dtype=np.int64)
+    return {"text": np.frombuffer(b"".join(coded), np.uint8), "ends": ends}
+
+
+def texts_from_arrays(arrays: dict[str, NDArray[Any]]) -> list[str]:
+    """Return the texts that `texts_to_arrays` was given; anything else is a ValueError."""
+    text, ends = (arrays.get(name, np.zeros(0)) for name in ("text", "ends"))
+    steps = np.diff(ends, prepend=0) if ends.ndim == 1 else np.array([-1])
+    whole = len(arrays) == 2 and text.ndim == 1 and text.dtype == np.uint8
+    if not whole or ends.dtype != np.int64 or (steps < 0).any() or steps.sum() != text.size:
+        raise ValueError("its names are not a list of texts")
+    coded = text.tobytes()
+    return [
+        coded[end - step : end].decode("utf-8", "surrogatepass")
+        for end, step in zip(ends.tolist(), steps.tolist(), strict=True)
+    ]
