@@ -4,7 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cbrank import datasets, metrics
+    from cbrank import datasets, metrics, streams
     from cbrank.rankers import (
         AdaOAMRanker,
         CBRanker,
@@ -29,6 +29,7 @@ __all__ = [
     "UniExpRanker",
     "datasets",
     "metrics",
+    "streams",
 ]
 
 

@@ -8,7 +8,8 @@ because importing them imports Numba:
 * ``oam``, ``opauc``, ``adaoam``, ``uniexp``: the online baselines
 * ``scw``, ``ftrl``, ``spauc``: later rivals
 * ``vectors``, ``steps``, ``random``: what they share
-* ``window_auc``: the exact AUC of a sliding window; ``svmlight``: the parser of text
+* ``window_auc``: the exact AUC of a sliding window
+* ``svmlight``, ``csv``: the parsers of text, and ``numbers``, which they share; ``scaling``
 """
 
 import importlib
@@ -20,10 +21,12 @@ if TYPE_CHECKING:
         adaoam,
         buffers,
         confidence,
+        csv,
         ftrl,
         oam,
         opauc,
         random,
+        scaling,
         scw,
         spauc,
         svmlight,
@@ -35,10 +38,12 @@ __all__ = [
     "adaoam",
     "buffers",
     "confidence",
+    "csv",
     "ftrl",
     "oam",
     "opauc",
     "random",
+    "scaling",
     "scw",
     "spauc",
     "svmlight",
