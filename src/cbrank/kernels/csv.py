@@ -178,10 +178,10 @@ def _row_end(text, at):
 
 @jit
 def _has_nul(text, start, stop):
+    found = False
     for at in range(start, stop):
-        if text[at] == _NUL:
-            return True
-    return False
+        found |= text[at] == _NUL
+    return found
 
 
 @jit

@@ -16,7 +16,7 @@ PLUS, MINUS, POINT, ZERO = 43, 45, 46, 48
 CAPITAL_E, SMALL_E = 69, 101
 
 _EXACT_DIGITS = 2**53
-_MOST_DIGITS = 19
+_FEW_DIGITS, _MOST_DIGITS = 18, 19
 _POWERS = np.array([10.0**k for k in range(23)])
 _LEAST, _GREATEST = -342, 308
 
@@ -50,24 +50,60 @@ def number(text, start):
     """Return value, position after it and how it went: NONE, DONE, LEFT to Python or INFINITE."""
     negative = text[start] == MINUS
     first = start + (negative or text[start] == PLUS)
-    mantissa, n_digits, at = _append(text, first, np.uint64(0), 0)
-    n_read = at - first
-    power = np.int64(0)
+    mantissa, at = _few_digits(text, first, 0, first + _FEW_DIGITS)
+    power, point = 0, 0
     if text[at] == POINT:
-        first = at + 1
-        mantissa, n_digits, at = _append(text, first, mantissa, n_digits)
-        power = first - at
-        n_read -= power
-    if n_read == 0:
+        fraction, point = at + 1, 1
+        mantissa, at = _few_digits(text, fraction, mantissa, first + _FEW_DIGITS + 1)
+        power = fraction - at
+    if at == first + point:
         return 0.0, start, NONE
+    if _is_digit(text[at]):
+        value, at, how = _long_number(text, first)
+        return -value if negative else value, at, how
     if text[at] == SMALL_E or text[at] == CAPITAL_E:
         exponent, at = _exponent(text, at)
         power += exponent
-    if mantissa <= _EXACT_DIGITS and n_digits <= _MOST_DIGITS and abs(power) < _POWERS.size:
+    if mantissa <= _EXACT_DIGITS and abs(power) < _POWERS.size:
         value, how = _exact(mantissa, power), DONE
     else:
-        value, how = _rounded(mantissa, n_digits, power)
+        value, how = _rounded(np.uint64(mantissa), power)
     return -value if negative else value, at, how
+
+
+@jit
+def _long_number(text, first):
+    """Read a number of many digits, of which 19 from the first that is not 0 fit in 64 bits."""
+    mantissa, n_digits, at = _many_digits(text, first, np.uint64(0), 0)
+    power = 0
+    if text[at] == POINT:
+        first = at + 1
+        mantissa, n_digits, at = _many_digits(text, first, mantissa, n_digits)
+        power = first - at
+    if text[at] == SMALL_E or text[at] == CAPITAL_E:
+        exponent, at = _exponent(text, at)
+        power += exponent
+    if n_digits <= _MOST_DIGITS:
+        value, how = _rounded(mantissa, power)
+        return value, at, how
+    if n_digits + power > _GREATEST + 1:
+        return np.inf, at, INFINITE
+    return 0.0, at, LEFT
+
+
+@jit
+def _few_digits(text, at, value, last):
+    digit = np.int64(text[at]) - ZERO
+    while 0 <= digit <= 9 and at < last:
+        value = value * 10 + digit
+        at += 1
+        digit = np.int64(text[at]) - ZERO
+    return value, at
+
+
+@jit
+def _is_digit(byte):
+    return 0 <= np.int64(byte) - ZERO <= 9
 
 
 @jit
@@ -83,8 +119,7 @@ def digits(text, at, value):
 
 
 @jit
-def _append(text, at, mantissa, n_digits):
-    """Append digits to a mantissa of at most 19; count them from the first that is not 0."""
+def _many_digits(text, at, mantissa, n_digits):
     digit = np.int64(text[at]) - ZERO
     while 0 <= digit <= 9:
         if n_digits < _MOST_DIGITS:
@@ -113,12 +148,12 @@ def _exact(mantissa, power):
 
 
 @jit
-def _rounded(mantissa, n_digits, power):
+def _rounded(mantissa, power):
     if mantissa == 0:
         return 0.0, DONE
-    if n_digits + power > _GREATEST + 1:
+    if power > _GREATEST:
         return np.inf, INFINITE
-    if n_digits > _MOST_DIGITS or power < _LEAST or power > _GREATEST:
+    if power < _LEAST:
         return 0.0, LEFT
     zeros = _leading_zeros(mantissa)
     mantissa <<= np.uint64(zeros)

@@ -36,7 +36,7 @@ def standard(X: np.ndarray, learn: bool, known: Moments, out: np.ndarray) -> Non
         rows = float(known.rows[0])
         for j in range(n_features):
             mean = known.means[j] * (known.counts[j] / rows)
-            out[row, j] = (X[row, j] - mean) / _deviation(known, j, rows)
+            out[row, j] = _finite(X[row, j] - mean) / _deviation(known, j, rows)
 
 
 @kernel
@@ -61,9 +61,12 @@ def standard_sparse(
 
 
 @kernel
-def largest(X: np.ndarray, learn: bool, known: np.ndarray, out: np.ndarray) -> None:
+def largest(
+    X: np.ndarray, learn: bool, rows: np.ndarray, known: np.ndarray, out: np.ndarray
+) -> None:
     """Divide rows by the largest absolute values; first learn from each if asked."""
     for row in range(X.shape[0]):
+        rows[0] += learn
         for j in range(X.shape[1]):
             if learn:
                 known[j] = max(known[j], abs(X[row, j]))
@@ -72,20 +75,31 @@ def largest(X: np.ndarray, learn: bool, known: np.ndarray, out: np.ndarray) -> N
 
 @kernel
 def largest_sparse(
-    indices: np.ndarray, values: np.ndarray, learn: bool, known: np.ndarray, out: np.ndarray
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    values: np.ndarray,
+    learn: bool,
+    rows: np.ndarray,
+    known: np.ndarray,
+    out: np.ndarray,
 ) -> None:
-    """Divide entries by the largest absolute values; first learn from each if asked."""
-    for at in range(indices.size):
-        j = indices[at]
-        if learn:
-            known[j] = max(known[j], abs(values[at]))
-        out[at] = values[at] / (known[j] if j < known.size and known[j] > 0.0 else 1.0)
+    """Divide sparse rows by the largest absolute values; first learn from each if asked."""
+    for row in range(indptr.size - 1):
+        rows[0] += learn
+        for at in range(indptr[row], indptr[row + 1]):
+            j = indices[at]
+            if learn:
+                known[j] = max(known[j], abs(values[at]))
+            out[at] = values[at] / (known[j] if j < known.size and known[j] > 0.0 else 1.0)
 
 
 @kernel
-def unit(indptr: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
+def unit(
+    indptr: np.ndarray, values: np.ndarray, learn: bool, rows: np.ndarray, out: np.ndarray
+) -> None:
     """Divide each row by its length; rows of zeros stay."""
     for row in range(indptr.size - 1):
+        rows[0] += learn
         first, last = indptr[row], indptr[row + 1]
         size = 0.0
         for at in range(first, last):
@@ -102,9 +116,14 @@ def unit(indptr: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
 @jit
 def _meet(known, j, value):
     known.counts[j] += 1.0
-    delta = min(max(value - known.means[j], -_HUGE), _HUGE)
+    delta = _finite(value - known.means[j])
     known.means[j] += delta / known.counts[j]
     known.squares[j] += delta * (value - known.means[j])
+
+
+@jit
+def _finite(value):
+    return min(max(value, -_HUGE), _HUGE)
 
 
 @jit

@@ -50,6 +50,8 @@ class Columns:
         How columns that hold categories become features: "onehot" (a feature for each category,
         as they appear), "hash:BITS" (2^BITS features; some categories share one) or the list of
         categories. A category that the list or the model does not know is all zeros.
+    zero_based : bool, default=False
+        Whether the indices of svmlight text start at 0 and not at 1.
 
     Attributes
     ----------
@@ -83,10 +85,12 @@ class Columns:
         drop: Sequence[str | int] = (),
         id: str | int | None = None,
         categorical: Mapping[str, str | Sequence[str]] | None = None,
+        zero_based: bool = False,
     ) -> None:
         self.label, self.id = label, id
         self.drop: list[str | int] = list(drop)
         self.categorical = dict(categorical or {})
+        self.zero_based = zero_based
         self.numeric_: list[str] | None = None
         self.width_ = 0
         self.labels = Labels(positive)
@@ -108,7 +112,8 @@ class Columns:
             Column names, ``column=category``, ``column#bucket``, or the indices of svmlight text.
         """
         if self.numeric_ is None:
-            return [str(index + 1) for index in range(self.width_)]
+            base = 0 if self.zero_based else 1
+            return [str(index + base) for index in range(self.width_)]
         fixed = [name for table in self._tables.values() for name in table.names()]
         return [*self.numeric_, *fixed, *(f"{column}={value}" for column, value in self._grown)]
 
@@ -240,6 +245,7 @@ class Columns:
                 name: how if isinstance(how, str) else list(how)
                 for name, how in self.categorical.items()
             },
+            "zero_based": self.zero_based,
             "numeric": self.numeric_,
             "width": self.width_,
             "sparse": self._sparse,
@@ -255,6 +261,7 @@ class Columns:
             drop=facts["drop"],
             id=facts["id"],
             categorical=facts["categorical"],
+            zero_based=facts["zero_based"],
         )
         columns.labels.negative = facts["negative"]
         columns._sparse, columns.numeric_ = facts["sparse"], facts["numeric"]

@@ -89,7 +89,7 @@ class CsvParser:
         if late:
             n_rows, fault = late.row, late.fault
         cells = _Cells(found.numbers[:n_rows].copy(), texts)
-        return Piece(found.lines[:n_rows].copy(), cells), starts[n_rows + bool(fault)], fault
+        return Piece(found.lines[:n_rows].copy(), line, cells), starts[n_rows + bool(fault)], fault
 
     def join(self, data: Sequence[_Cells]) -> tuple[Any, Any, dict[str, list[str]]]:
         """Return numbers, labels and the other texts."""

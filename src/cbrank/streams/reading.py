@@ -230,8 +230,9 @@ class Stream(Iterator[Chunk]):
         rows, name = item.rows, self.position.files[item.file].name
         X, y, ids, faults = self.columns.encode(rows, learn=self._settings.learn, where=name)
         self._labels.count_in(rows.errors)
+        column = "" if self.columns.numeric_ is None else f", column {self.columns.label!r}"
         for row, sentence in faults:
-            self._labels.add(f"{name}, {item.unit} {rows.lines[row]}: {sentence}")
+            self._labels.add(f"{name}, {item.unit} {rows.lines[row]}{column}: {sentence}")
         _, sentences = self._labels.pop()
         self.complaints = [*self.complaints, *rows.complaints, *sentences][:FIRST_FEW]
         self.bytes_read = item.bytes_read
@@ -274,7 +275,8 @@ def _read_text(
     text = lines.take()
     if (form or _told_by_line(text)) == "svmlight":
         settings.columns.expect(sparse=True, name=name, learn=settings.learn)
-        parser: Parser = SvmlightParser(settings.rows)
+        base = 0 if settings.columns.zero_based else 1
+        parser: Parser = SvmlightParser(settings.rows, base)
         begin, first_line = 0, 1
     else:
         names, begin, first_line = split_header(text, name)

@@ -142,7 +142,7 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return tags
 
     def _check(self, X: Any, learn: bool) -> Any:
-        """Return checked rows; make room for the features they have."""
+        """Return checked rows; make room for what they teach."""
         first = not self.__sklearn_is_fitted__()
         form: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
         if first or not sp.issparse(X):
@@ -153,45 +153,50 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             self._known = _nothing(self.kind)
         if learn:
             self.n_features_in_ = max(self.n_features_in_, X.shape[1])
-            self._known = {
-                name: _widened(name, known, self.n_features_in_)
-                for name, known in self._known.items()
-            }
+        self._known = {
+            name: np.require(
+                known if name == "rows" else _widened(known, self.n_features_in_),
+                requirements="W",
+            )
+            for name, known in self._known.items()
+        }
         if sp.issparse(X) and not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
         return X
 
     def _scaled(self, X: Any, learn: bool) -> Any:
-        sparse = sp.issparse(X)
-        values = X.data if sparse else X
-        out = np.empty_like(values)
-        known, scaling = self._known, kernels.scaling
-        if sparse:
-            indptr, indices = X.indptr.astype(np.int64), X.indices.astype(np.int64)
+        if self.kind == "none":
+            self._known["rows"] += X.shape[0] if learn else 0
+            return X
+        if not sp.issparse(X):
+            return self._scaled_dense(X, learn)
+        out = self._scaled_entries(X, learn)
+        return type(X)((out, X.indices, X.indptr), shape=X.shape)
+
+    def _scaled_dense(self, X: NDArray[np.float64], learn: bool) -> NDArray[np.float64]:
+        scaling, known, out = kernels.scaling, self._known, np.empty_like(X)
+        if self.kind == "standard":
+            scaling.standard(X, learn, scaling.Moments(**known), out)
+        elif self.kind == "maxabs":
+            scaling.largest(X, learn, known["rows"], known["largest"], out)
         else:
-            indptr = np.arange(X.shape[0] + 1) * X.shape[1]
+            ends = np.arange(X.shape[0] + 1) * X.shape[1]
+            scaling.unit(ends, X.ravel(), learn, known["rows"], out.ravel())
+        return out
+
+    def _scaled_entries(self, X: Any, learn: bool) -> NDArray[np.float64]:
+        scaling, known, out = kernels.scaling, self._known, np.empty_like(X.data)
+        indptr, indices = X.indptr.astype(np.int64), X.indices.astype(np.int64)
         if self.kind == "standard":
             moments = scaling.Moments(**known)
-            if sparse:
-                scaling.standard_sparse(indptr, indices, values, learn, moments, out)
-            else:
-                scaling.standard(values, learn, moments, out)
-            learn = False
+            scaling.standard_sparse(indptr, indices, X.data, learn, moments, out)
         elif self.kind == "maxabs":
-            if sparse:
-                scaling.largest_sparse(indices, values, learn, known["largest"], out)
-            else:
-                scaling.largest(values, learn, known["largest"], out)
-        elif self.kind == "unit":
-            scaling.unit(indptr, values.ravel(), out.ravel())
+            largest = known["largest"]
+            scaling.largest_sparse(indptr, indices, X.data, learn, known["rows"], largest, out)
         else:
-            out = values
-        if learn:
-            known["rows"] += X.shape[0]
-        if not sparse:
-            return out
-        return type(X)((out, X.indices, X.indptr), shape=X.shape)
+            scaling.unit(indptr, X.data, learn, known["rows"], out)
+        return out
 
     def _state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return what is known, as arrays and facts for JSON."""
@@ -212,7 +217,5 @@ def _nothing(kind: str) -> dict[str, NDArray[Any]]:
     return {"rows": np.zeros(1, np.int64)} | {name: np.zeros(0) for name in names}
 
 
-def _widened(name: str, known: NDArray[Any], width: int) -> NDArray[Any]:
-    if name == "rows" or len(known) == width:
-        return known
-    return np.concatenate([known, np.zeros(width - len(known))])
+def _widened(known: NDArray[Any], width: int) -> NDArray[Any]:
+    return np.concatenate([known, np.zeros(width - len(known))]) if len(known) < width else known

@@ -125,6 +125,7 @@ class SvmlightParser:
             n_entries, code, line = found.indptr[n_rows], svmlight.TOO_LARGE, found.lines[n_rows]
         piece = Piece(
             found.lines[:n_rows].copy(),
+            int(line),
             _Entries(
                 found.labels[:n_rows].copy(),
                 found.indptr[1 : n_rows + 1].copy(),
@@ -135,7 +136,7 @@ class SvmlightParser:
         if not code:
             return piece, stop, None
         after = text.index(b"\n", stop)
-        return piece, after + 1, self._fault(text, int(line), stop, after, code)
+        return piece, after + 1, self._fault(text, piece.passed, stop, after, code)
 
     def join(
         self, data: Sequence[_Entries]

@@ -29,6 +29,7 @@ class Piece(NamedTuple):
     """Rows parsed from one text, copied out of the parser's room."""
 
     lines: NDArray[np.int64]  # from 0, counted from where parsing began
+    passed: int  # lines passed over in all
     data: Any  # what the parser joins
 
 
@@ -115,7 +116,7 @@ def read_rows(
             if fault:
                 where = f"{lines.name}, line {line + fault.line}{fault.place}"
                 complaints.add(f"{where}: {fault.sentence}")
-            line += text.count(b"\n", at, stop)
+            line += piece.passed if fault is None else text.count(b"\n", at, stop)
             at = stop
             if missing == 0:
                 end = min(lines.offset + at, lines.end)
