@@ -19,6 +19,8 @@ import sys
 import time
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
 
 from cbrank.streams import Columns, Position, open_stream
 
@@ -36,9 +38,6 @@ SECONDS, MEGABYTES = 10, 500
 
 
 def parquet_seed():
-    import pyarrow as pa
-    from pyarrow import parquet
-
     file = io.BytesIO()
     table = {
         "id": ["r1", "r2", "r3"], "age": [1, 2, 3], "city": ["Oslo", None, "Rome"],
@@ -106,8 +105,12 @@ def read(data, chosen):
             rest = [chunk.position for chunk in stream]
         assert start is None or rest == positions[len(positions) // 2 + 1 :]
     except ValueError as error:
-        assert str(error)
-        assert "\n" not in str(error)
+        check_sentence(str(error))
+
+
+def check_sentence(text):
+    assert text
+    assert "\n" not in text
 
 
 def throw(reader, seed, data):
@@ -124,7 +127,7 @@ def throw(reader, seed, data):
                 for _ in chunks:
                     pass
         except ValueError as error:
-            assert str(error)
+            check_sentence(str(error))
         finally:
             sys.stdin = sys.__stdin__
         return
@@ -161,7 +164,7 @@ def run(reader, count, first):
 
 def guided(reader, arguments):
     """Let coverage guide the input; runs until stopped or until its -runs are done."""
-    import atheris
+    import atheris  # noqa: PLC0415
 
     data = seed_of(reader)
 

@@ -88,7 +88,7 @@ def test_hashed_and_declared_categories_have_a_fixed_width():
 
 
 def test_a_model_that_cannot_widen_refuses_open_categories():
-    with pytest.raises(ValueError, match="column 'city' are met as the stream goes.*hash:BITS"):
+    with pytest.raises(ValueError, match=r"column 'city' are met as the stream goes.*hash:BITS"):
         Columns("y", categorical={"city": "onehot"}).refuse_growth()
 
 

@@ -1,5 +1,6 @@
 """Parquet: row groups, types, gaps and damage."""
 
+import gzip
 import sys
 
 import numpy as np
@@ -78,7 +79,7 @@ def test_bad_rows_are_named_or_skipped(path, changes, complaint):
 
 
 def test_columns_that_are_no_numbers_are_refused(path):
-    with pytest.raises(ValueError, match="column 'city': (large_)?string is not a number; if the"):
+    with pytest.raises(ValueError, match=r"column 'city': (large_)?string is not a number; if the"):
         read(write(path), Columns("y"))
     when = np.array(["2026-01-01"] * 3, "datetime64[ns]")
     with pytest.raises(ValueError, match=r"column 'real': timestamp\[ns\] is not a number"):
@@ -94,8 +95,6 @@ def test_damage_is_a_value_error(path):
 
 
 def test_parquet_in_a_pipe_or_compressed_is_refused(path, tmp_path):
-    import gzip
-
     compressed = tmp_path / "x.parquet.gz"
     compressed.write_bytes(gzip.compress(write(path).read_bytes()))
     with pytest.raises(ValueError, match="Parquet is read from plain files only"):

@@ -81,7 +81,7 @@ class CsvParser:
         kernels.csv.parse(np.frombuffer(text, np.uint8), start, rows, self.roles.codes, found)
         n_rows, n_slow, stop, code, column, line, after = found.tally.tolist()
         fault = self._fault(text, line, stop, code, column) if code else None
-        starts = [*found.starts[: n_rows + bool(fault)].tolist(), after if fault else stop]
+        begun, stop = n_rows + bool(fault), after if fault else stop
         late = self._finish(text, found, n_slow)
         if late and late.row < n_rows:
             n_rows, fault = late.row, late.fault
@@ -89,7 +89,9 @@ class CsvParser:
         if late:
             n_rows, fault = late.row, late.fault
         cells = _Cells(found.numbers[:n_rows].copy(), texts)
-        return Piece(found.lines[:n_rows].copy(), line, cells), starts[n_rows + bool(fault)], fault
+        read = n_rows + bool(fault)
+        stop = stop if read == begun else int(found.starts[read])
+        return Piece(found.lines[:n_rows].copy(), line, cells), stop, fault
 
     def join(self, data: Sequence[_Cells]) -> tuple[Any, Any, dict[str, list[str]]]:
         """Return numbers, labels and the other texts."""
@@ -114,13 +116,16 @@ class CsvParser:
         """Return the text cells of the rows before the first that is not UTF-8."""
         texts: dict[str, list[str]] = {}
         late = None
+        quoted = b'"' in text
         for number, name in enumerate(self.roles.texts):
             cells = [text[start:stop] for start, stop in found.cells[:n_rows, number].tolist()]
+            if quoted:
+                cells = [_unquoted(cell) for cell in cells]
             try:
-                texts[name] = [_unquoted(cell).decode() for cell in cells]
+                texts[name] = [cell.decode() for cell in cells]
             except UnicodeDecodeError:
                 n_rows = next(row for row, cell in enumerate(cells) if not _is_utf8(cell))
-                texts[name] = [_unquoted(cell).decode() for cell in cells[:n_rows]]
+                texts[name] = [cell.decode() for cell in cells[:n_rows]]
                 sentence = f"{shown(cells[n_rows])} is not UTF-8; convert the file first."
                 late = self._late(found, n_rows, self.names.index(name), sentence)
         return {name: cells[:n_rows] for name, cells in texts.items()}, late

@@ -47,19 +47,24 @@ class Labels:
         self, labels: NDArray[np.float64] | list[str], *, learn: bool, where: str
     ) -> tuple[NDArray[np.int64], list[tuple[int, str]]]:
         """Return 1 and 0, and the rows that have neither label, with a sentence on each."""
-        words = labels.tolist() if isinstance(labels, np.ndarray) else labels
-        distinct = {word: canonical(word) for word in dict.fromkeys(words)}
-        if learn:
-            self._learn(dict.fromkeys(filter(None, distinct.values())), where)
+        if isinstance(labels, np.ndarray):
+            values, places = np.unique(labels, return_inverse=True)
+            words: list[Any] = values.tolist()
+        else:
+            words = list(dict.fromkeys(labels))
+            place_of = {word: place for place, word in enumerate(words)}
+            places = np.fromiter(map(place_of.__getitem__, labels), np.int64, len(labels))
+        known = [canonical(word) for word in words]
+        if learn and self.negative is None:
+            self._learn(dict.fromkeys(filter(None, known)), where)
         codes = {self.negative: 0, self.positive: 1}
-        code_of = {word: codes.get(label, -1) for word, label in distinct.items()}
-        y = np.array([code_of[word] for word in words], dtype=np.int64)
-        bad = np.flatnonzero(y < 0).tolist() if -1 in code_of.values() else []
-        return y, [(row, self._complaint(distinct[words[row]])) for row in bad]
+        y = np.array([codes.get(label, -1) for label in known], dtype=np.int64)[places]
+        bad = np.flatnonzero(y < 0).tolist()
+        return y, [(row, self._complaint(known[places[row]])) for row in bad]
 
     def _learn(self, found: Iterable[str], where: str) -> None:
-        new = [label for label in found if label not in self.known()]
-        if not new or self.negative is not None:
+        new = [label for label in found if label != self.positive]
+        if not new:
             return
         if self.positive is not None:
             self.negative = new[0]

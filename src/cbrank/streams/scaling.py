@@ -175,7 +175,7 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return type(X)((out, X.indices, X.indptr), shape=X.shape)
 
     def _scaled_dense(self, X: NDArray[np.float64], learn: bool) -> NDArray[np.float64]:
-        scaling, known, out = kernels.scaling, self._known, np.empty_like(X)
+        scaling, known, out = kernels.scaling, self._known, np.empty(X.shape)
         if self.kind == "standard":
             scaling.standard(X, learn, scaling.Moments(**known), out)
         elif self.kind == "maxabs":
@@ -186,7 +186,7 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return out
 
     def _scaled_entries(self, X: Any, learn: bool) -> NDArray[np.float64]:
-        scaling, known, out = kernels.scaling, self._known, np.empty_like(X.data)
+        scaling, known, out = kernels.scaling, self._known, np.empty(X.data.size)
         indptr, indices = X.indptr.astype(np.int64), X.indices.astype(np.int64)
         if self.kind == "standard":
             moments = scaling.Moments(**known)
