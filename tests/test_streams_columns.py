@@ -128,6 +128,23 @@ def test_svmlight_may_start_at_zero():
         read(b"0 0:1\n1 1:2\n", Columns())
 
 
+def test_one_bad_index_cannot_make_rows_of_gigabytes():
+    data = b"0 1:1\n1 16777217:1\n1 16777216:1\n"
+    with pytest.raises(ValueError, match=r"line 2, column 3.*is not between 1 and 16777216. Rows"):
+        read(data, Columns())
+    chunks, stream = read(data, Columns(), on_error="skip")
+    assert chunks[0].X.shape == (2, 2**24)
+    assert stream.position.errors == 1
+    columns = stored(Columns(max_features=2**25))
+    assert read(data, columns)[0][0].X.shape == (3, 2**24 + 1)
+
+
+def test_endless_categories_are_refused():
+    columns = Columns("y", categorical={"city": "onehot"}, max_features=3, drop=["id"])
+    with pytest.raises(ValueError, match=r"column 'city' has so many categories.*max_features=3"):
+        read(TRAIN, columns)
+
+
 def test_what_has_not_learned_cannot_score():
     for data in (b"0 1:1\n", TRAIN):
         with pytest.raises(ValueError, match="these columns have not learned from any rows yet"):

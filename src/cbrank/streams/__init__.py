@@ -3,7 +3,8 @@ r"""From bytes to chunks of rows: what the command line reads, and where it stop
 The interface, for whoever trains from files::
 
     columns = Columns(label="clicked", positive="yes", id="row", drop=["ip"],
-                      categorical={"city": "onehot", "page": "hash:12", "plan": ["free", "paid"]})
+                      categorical={"city": "onehot", "page": "hash:12", "plan": ["free", "paid"]},
+                      zero_based=False, max_features=2**24)
     with open_stream(["day1.csv.gz", "day2*.csv.zst"], columns=columns, chunk_rows=8192,
                      on_error="raise" | "skip", max_errors=100, start=None) as stream:
         for chunk in stream:
@@ -37,9 +38,22 @@ Whatever is wrong with the input is a ValueError of one sentence that names file
 ``stream.position`` always are as of the last chunk given, so they can be saved together.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from cbrank.streams.columns import Columns
 from cbrank.streams.position import FileMark, Position
 from cbrank.streams.reading import Chunk, Stream, open_stream
-from cbrank.streams.scaling import StreamScaler
+
+if TYPE_CHECKING:
+    from cbrank.streams.scaling import StreamScaler
 
 __all__ = ["Chunk", "Columns", "FileMark", "Position", "Stream", "StreamScaler", "open_stream"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the scaler, and scikit-learn with it, at its first use."""
+    if name != "StreamScaler":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from cbrank.streams.scaling import StreamScaler  # noqa: PLC0415
+
+    return StreamScaler

@@ -1,13 +1,13 @@
 """What the columns of a stream mean, learned from its header and carried with the model."""
 
 import re
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from sklearn.utils import murmurhash3_32
 
 from cbrank.streams.labels import Labels
 from cbrank.streams.rows import Rows
@@ -52,6 +52,9 @@ class Columns:
         categories. A category that the list or the model does not know is all zeros.
     zero_based : bool, default=False
         Whether the indices of svmlight text start at 0 and not at 1.
+    max_features : int, default=2**24
+        How wide rows may become. A greater svmlight index is malformed, so that one bad line
+        cannot make a model of gigabytes; one category more than that is an error.
 
     Attributes
     ----------
@@ -86,11 +89,12 @@ class Columns:
         id: str | int | None = None,
         categorical: Mapping[str, str | Sequence[str]] | None = None,
         zero_based: bool = False,
+        max_features: int = 2**24,
     ) -> None:
         self.label, self.id = label, id
         self.drop: list[str | int] = list(drop)
         self.categorical = dict(categorical or {})
-        self.zero_based = zero_based
+        self.zero_based, self.max_features = zero_based, max_features
         self.numeric_: list[str] | None = None
         self.width_ = 0
         self.labels = Labels(positive)
@@ -135,7 +139,7 @@ class Columns:
 
     # Reading -----------------------------------------------------------------------------------
 
-    def expect(self, *, sparse: bool, name: str, learn: bool) -> None:
+    def _expect(self, *, sparse: bool, name: str, learn: bool) -> None:
         """Raise an error if svmlight text and tables with column names are mixed."""
         if self._sparse is None and not learn:
             raise ValueError(f"{name}: these columns have not learned from any rows yet.")
@@ -145,12 +149,12 @@ class Columns:
             raise ValueError(f"{name} is {now}; the rows before were {was}.")
         self._sparse = sparse
 
-    def match(
+    def _match(
         self, header: Sequence[str], name: str, *, learn: bool, labelled: bool
     ) -> tuple[Roles, list[str]]:
         """Return what to do with the columns of a file, and what to tell of them."""
         _refuse_twins(header, name)
-        self.expect(sparse=False, name=name, learn=learn)
+        self._expect(sparse=False, name=name, learn=learn)
         notes = []
         if self.numeric_ is None:
             self._learn_header(header, name, labelled)
@@ -165,7 +169,7 @@ class Columns:
         roles = np.array([codes[column] for column in header], dtype=np.int64)
         return Roles(roles, len(self.numeric_ or []), texts, label), notes
 
-    def encode(
+    def _encode(
         self, rows: Rows, *, learn: bool, where: str
     ) -> tuple[Any, NDArray[np.int64] | None, list[str] | None, list[tuple[int, str]]]:
         """Return features, labels, ids and the rows that are left out for their label, and why."""
@@ -196,10 +200,18 @@ class Columns:
         if table.size is None and learn:
             for cell in dict.fromkeys(cells):
                 if table.find(cell) < 0:
-                    table.add(cell, self.width_)
-                    self._grown.append((name, cell))
-                    self.width_ += 1
+                    self._grow(table, cell)
         return np.array([table.find(cell) for cell in cells], dtype=np.int64)
+
+    def _grow(self, table: "_Table", cell: str) -> None:
+        if self.width_ >= self.max_features:
+            raise ValueError(
+                f"column {table.name!r} has so many categories that rows would be wider than "
+                f"max_features={self.max_features}; say hash:BITS."
+            )
+        table.add(cell, self.width_)
+        self._grown.append((table.name, cell))
+        self.width_ += 1
 
     # The header --------------------------------------------------------------------------------
 
@@ -246,6 +258,7 @@ class Columns:
                 for name, how in self.categorical.items()
             },
             "zero_based": self.zero_based,
+            "max_features": self.max_features,
             "numeric": self.numeric_,
             "width": self.width_,
             "sparse": self._sparse,
@@ -262,6 +275,7 @@ class Columns:
             id=facts["id"],
             categorical=facts["categorical"],
             zero_based=facts["zero_based"],
+            max_features=facts["max_features"],
         )
         columns.labels.negative = facts["negative"]
         columns._sparse, columns.numeric_ = facts["sparse"], facts["numeric"]
@@ -305,7 +319,7 @@ class _Table:
     def find(self, value: str) -> int:
         """Return a category's feature, or -1."""
         if self.bits:
-            return int(self.first + murmurhash3_32(value, positive=True) % 2**self.bits)
+            return self.first + (zlib.crc32(value.encode()) & ((1 << self.bits) - 1))
         return self._places.get(value, -1)
 
     def add(self, value: str, feature: int) -> None:

@@ -14,7 +14,23 @@ _HEAD = 2**16
 
 
 class FileMark(NamedTuple):
-    """What tells a file from a changed one; a pipe has only its name."""
+    """What tells a file from a changed one.
+
+    Parameters
+    ----------
+    name : str
+        Its path, or what it is called in messages.
+    size : int or None
+        Its bytes on disk; None for a pipe.
+    head : str or None
+        The SHA-256 of its first 64 KiB; None for a pipe.
+
+    Examples
+    --------
+    >>> from cbrank.streams import FileMark
+    >>> FileMark("<stdin>", None, None).size is None
+    True
+    """
 
     name: str
     size: int | None
@@ -93,7 +109,7 @@ class Position:
             raise ValueError(f"This is not a position in a stream: {counts}.")
         return cls(marks, **counts)
 
-    def refuse_changes(self, marks: Sequence[FileMark]) -> None:
+    def _refuse_changes(self, marks: Sequence[FileMark]) -> None:
         """Raise an error unless the files are those that the position is in."""
         if len(marks) != len(self.files):
             raise ValueError(

@@ -18,7 +18,7 @@ from cbrank.streams.parquet import open_parquet, read_parquet
 from cbrank.streams.position import Position, mark
 from cbrank.streams.rows import FIRST_FEW, Complaints, Rows
 from cbrank.streams.sources import Opened, Source, find_sources, open_source, source_name
-from cbrank.streams.svmlight import SvmlightParser
+from cbrank.streams.svmlight import LARGEST_INDEX, SvmlightParser
 from cbrank.streams.text import Lines, Parser, read_rows
 
 Format = Literal["svmlight", "csv", "parquet"]
@@ -154,7 +154,7 @@ def open_stream(
     sources = find_sources(paths)
     position = Position(tuple(mark(source) for source in sources))
     if start is not None:
-        start.refuse_changes(position.files)
+        start._refuse_changes(position.files)
         position = start
     settings = _Settings(
         format=format,
@@ -170,6 +170,15 @@ def open_stream(
 
 class Stream(Iterator[Chunk]):
     r"""An iterator of chunks that knows how far it is; `open_stream` makes it.
+
+    Parameters
+    ----------
+    sources : list
+        The files.
+    position : Position
+        Where to begin.
+    settings : tuple
+        How to read them.
 
     Attributes
     ----------
@@ -228,7 +237,7 @@ class Stream(Iterator[Chunk]):
     def _meaning(self, item: _Item) -> Any:
         """Give the rows their meaning and move on to the place after them."""
         rows, name = item.rows, self.position.files[item.file].name
-        X, y, ids, faults = self.columns.encode(rows, learn=self._settings.learn, where=name)
+        X, y, ids, faults = self.columns._encode(rows, learn=self._settings.learn, where=name)
         self._labels.count_in(rows.errors)
         column = "" if self.columns.numeric_ is None else f", column {self.columns.label!r}"
         for row, sentence in faults:
@@ -274,9 +283,10 @@ def _read_text(
     lines = Lines(opened, name)
     text = lines.take()
     if (form or _told_by_line(text)) == "svmlight":
-        settings.columns.expect(sparse=True, name=name, learn=settings.learn)
+        settings.columns._expect(sparse=True, name=name, learn=settings.learn)
         base = 0 if settings.columns.zero_based else 1
-        parser: Parser = SvmlightParser(settings.rows, base)
+        widest = settings.columns.max_features if settings.learn else LARGEST_INDEX
+        parser: Parser = SvmlightParser(settings.rows, base, widest)
         begin, first_line = 0, 1
     else:
         names, begin, first_line = split_header(text, name)
@@ -305,7 +315,7 @@ def _read_parquet(
 
 
 def _roles(names: list[str], name: str, settings: _Settings) -> Roles:
-    roles, notes = settings.columns.match(
+    roles, notes = settings.columns._match(
         names, name, learn=settings.learn, labelled=settings.labels
     )
     settings.notes.extend(notes)

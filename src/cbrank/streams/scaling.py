@@ -67,7 +67,7 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        self : object
+        StreamScaler
             The scaler itself.
         """
         self.__dict__.pop("_known", None)
@@ -85,7 +85,7 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        self : object
+        StreamScaler
             The scaler itself.
         """
         self.learn_transform(X)
