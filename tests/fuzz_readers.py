@@ -4,11 +4,13 @@ Each input is made from a number alone, so a failure is repeated by ``--seed NUM
 Good files are cut, spliced, flipped and filled with awkward words, some are compressed and then
 damaged, and read with random options. Rows, or a ValueError of one sentence, are fine; any other
 exception, an input that takes more than ten seconds, or memory that grows by more than 500 MB
-is a failure. ``--atheris`` lets coverage guide the input instead (pip install atheris).
+is a failure. ``--atheris`` lets coverage guide the input instead (pip install atheris); with
+``NUMBA_DISABLE_JIT=1`` in the environment the kernels' coverage guides it too.
 """
 
 import argparse
 import bz2
+import contextlib
 import gzip
 import io
 import lzma
@@ -22,7 +24,14 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from cbrank.streams import Columns, Position, open_stream
+watched = contextlib.nullcontext()
+if "--atheris" in sys.argv:
+    import atheris
+
+    watched = atheris.instrument_imports(include=["cbrank"])
+with watched:
+    from cbrank.kernels import csv, svmlight  # noqa: F401
+    from cbrank.streams import Columns, Position, open_stream
 
 SVMLIGHT = b"1 1:0.5 3:-2 # c\n-1 qid:4 2:1e-3\r\n+1 1:7 2:8 4:9.25\n-1\n\n1 2147483647:1\n" * 3
 CSV = (
@@ -166,11 +175,8 @@ def run(reader, count, first):
 
 def guided(reader, arguments):
     """Let coverage guide the input; runs until stopped or until its -runs are done."""
-    import atheris  # noqa: PLC0415
-
     data = seed_of(reader)
 
-    @atheris.instrument_func
     def one(text):
         draw = random.Random(text[:8])
         read(bytes(text[8:]) or data, options(reader, draw))
