@@ -16,7 +16,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from cbrank.datasets import read_svmlight_chunks, streams, svmlight
+from cbrank.datasets import read_svmlight_chunks
+from cbrank.streams import sources
+from cbrank.streams import text as text_module
 
 TEXT = b"1 1:0.5 3:-2\n-1 2:1e-3\n+2.5 1:7 2:8 4:9\n"
 
@@ -97,7 +99,7 @@ def test_every_double_survives(values):
 def test_neither_chunks_nor_blocks_change_the_rows(rows, block):
     text = TEXT * 3
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(svmlight, "_BLOCK", block)
+        patch.setattr(text_module, "_BLOCK", block)
         assert read(text, rows=rows) == plain_parse(text.decode())
         sizes = [len(y) for _, y in read_svmlight_chunks(io.BytesIO(text), rows)]
     assert sizes == [min(rows, 9 - start) for start in range(0, 9, rows)]
@@ -161,7 +163,7 @@ def test_complaints_name_file_line_and_column(tmp_path, data, place, complaint):
 
 
 def test_lines_are_counted_over_blocks(monkeypatch):
-    monkeypatch.setattr(svmlight, "_BLOCK", 16)
+    monkeypatch.setattr(text_module, "_BLOCK", 16)
     chunks = read_svmlight_chunks(io.BytesIO(b"1 1:2\n# c\n\n" * 50 + b"1 1:x\n"), rows=7)
     with pytest.raises(ValueError, match="line 151, column 5"):
         list(chunks)
@@ -202,10 +204,10 @@ def test_no_rows_make_no_chunks(data):
 
 
 def test_long_lines_are_read_or_refused(monkeypatch):
-    monkeypatch.setattr(svmlight, "_BLOCK", 32)
+    monkeypatch.setattr(text_module, "_BLOCK", 32)
     long = "1 " + " ".join(f"{index}:1" for index in range(1, 999))
     assert read(long.encode()) == plain_parse(long)
-    monkeypatch.setattr(svmlight, "_LONGEST_LINE", 100)
+    monkeypatch.setattr(text_module, "_LONGEST_LINE", 100)
     with pytest.raises(ValueError, match="a line of more than"):
         read(long.encode())
 
@@ -258,7 +260,7 @@ class TestCompression:
 
 
 def test_zstandard_needs_a_module(tmp_path, monkeypatch):
-    monkeypatch.setattr(streams, "_ZSTD_MODULES", ("no_such_module",))
+    monkeypatch.setattr(sources, "_ZSTD_MODULES", ("no_such_module",))
     path = tmp_path / "x.svm.zst"
     path.write_bytes(b"\x28\xb5\x2f\xfd rest")
     with pytest.raises(ValueError, match=r"x\.svm\.zst: Zstandard data.*pip install"):

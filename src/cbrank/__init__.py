@@ -4,7 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cbrank import datasets, metrics
+    from cbrank import datasets, metrics, streams
     from cbrank.modelfile import ModelFileError, load, save
     from cbrank.rankers import (
         AdaOAMRanker,
@@ -33,6 +33,7 @@ __all__ = [
     "load",
     "metrics",
     "save",
+    "streams",
 ]
 
 

@@ -10,7 +10,7 @@ from cbrank.datasets.fetching import fetch
 from cbrank.datasets.loading import Facts, Loaded, load
 from cbrank.datasets.registry import info, names
 from cbrank.datasets.store import available
-from cbrank.datasets.svmlight import read_svmlight_chunks
+from cbrank.streams.svmlight import read_svmlight_chunks
 
 __all__ = [
     "DataSet",

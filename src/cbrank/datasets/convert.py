@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
 from cbrank.datasets.entry import Part
-from cbrank.datasets.streams import Source, open_bytes
-from cbrank.datasets.svmlight import read_svmlight_chunks
+from cbrank.streams.sources import Source, open_bytes
+from cbrank.streams.svmlight import read_svmlight_chunks
 
 _ROWS = 65536
 

@@ -10,7 +10,8 @@ because importing them imports Numba:
 * ``oam``, ``opauc``, ``adaoam``, ``uniexp``: the online baselines
 * ``scw``, ``ftrl``, ``spauc``: later rivals
 * ``vectors``, ``steps``, ``random``: what they share
-* ``window_auc``: the exact AUC of a sliding window; ``svmlight``: the parser of text
+* ``window_auc``: the exact AUC of a sliding window
+* ``svmlight``, ``csv``: the parsers of text, and ``numbers``, which they share; ``scaling``
 """
 
 import importlib
@@ -23,12 +24,14 @@ if TYPE_CHECKING:
         blocked,
         buffers,
         confidence,
+        csv,
         diagonal,
         ftrl,
         full,
         oam,
         opauc,
         random,
+        scaling,
         scw,
         sparse_diagonal,
         spauc,
@@ -42,12 +45,14 @@ __all__ = [
     "blocked",
     "buffers",
     "confidence",
+    "csv",
     "diagonal",
     "ftrl",
     "full",
     "oam",
     "opauc",
     "random",
+    "scaling",
     "scw",
     "sparse_diagonal",
     "spauc",

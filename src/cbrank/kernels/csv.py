@@ -1,0 +1,213 @@
+"""Comma-separated text to arrays: numbers of the numeric columns, places of the text cells.
+
+The text is bytes whose last one is a newline, so every loop stops without looking at the end. A
+cell may stand in double quotes, in which a quote is doubled and commas and newlines are text.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cbrank.kernels._jit import jit, kernel
+from cbrank.kernels.numbers import INFINITE, LEFT, NONE, number
+
+ROWS, SLOW, POSITION, FAULT, COLUMN, LINE, AFTER = range(7)
+(
+    NO_FAULT,
+    BAD_NUMBER,
+    MISSING,
+    TOO_LARGE,
+    TOO_FEW,
+    TOO_MANY,
+    AFTER_QUOTE,
+    OPEN_QUOTE,
+    NUL,
+) = range(9)
+DROPPED = -1  # the role of a column that is passed over; -2 and below are text columns
+
+_NUL, _TAB, _NEWLINE, _RETURN, _BLANK, _QUOTE, _COMMA = 0, 9, 10, 13, 32, 34, 44
+
+
+class Parsed(NamedTuple):
+    """Room for the rows of one text, and what was found in it."""
+
+    numbers: np.ndarray  # (rows, numeric columns) float64
+    cells: np.ndarray  # (rows, text columns, 2) int64: start and stop, quotes included
+    lines: np.ndarray  # (rows,) int64, from 0
+    starts: np.ndarray  # (rows,) int64
+    slow: np.ndarray  # (numbers, 4) int64: row, numeric column, start, stop
+    tally: np.ndarray  # (7,) int64: rows, slow numbers, position, fault, column, lines, after
+
+
+def room(size: int, rows: int, n_numbers: int, n_cells: int) -> Parsed:
+    """Make room for up to `rows` rows of any text of `size` bytes."""
+    rows = min(rows, size // max(2, n_numbers + n_cells) + 1)
+    return Parsed(
+        numbers=np.empty((rows, n_numbers)),
+        cells=np.empty((rows, n_cells, 2), np.int64),
+        lines=np.empty(rows, np.int64),
+        starts=np.empty(rows, np.int64),
+        slow=np.empty((size // 5 + 1, 4), np.int64),
+        tally=np.zeros(7, np.int64),
+    )
+
+
+@kernel
+def parse(text: np.ndarray, start: int, rows: int, roles: np.ndarray, out: Parsed) -> None:
+    """Read up to `rows` rows from `start` on, whose columns have the `roles`.
+
+    A role is a numeric column's number, `DROPPED`, or -2 - the number of a text column.
+    Position is then where to go on or, with a fault, where the faulty cell begins; after is
+    where the row after the faulty one begins.
+    """
+    numbers, cells, lines, starts, slow, tally = out
+    at, row, n_slow, fault, line, column, begin, after = start, 0, 0, NO_FAULT, 0, 0, start, start
+    while at < text.size and row < rows:
+        begin = _skip_blanks(text, at)
+        if text[begin] == _NEWLINE:
+            at = begin + 1
+            line += 1
+            continue
+        starts[row] = at
+        lines[row] = line
+        column, after = 0, at - 1
+        while column == 0 or text[after] == _COMMA:
+            begin = _skip_blanks(text, after + 1)
+            role = roles[column] if column < roles.size else DROPPED
+            if role >= 0:
+                numbers[row, role], first, stop, after, how, fault = _numeric_cell(text, begin)
+                if how == LEFT:
+                    n_slow = _leave(slow, n_slow, row, role, first, stop)
+            else:
+                stop, after, fault = _cell(text, begin)
+                if role < DROPPED:
+                    cells[row, -2 - role, 0] = begin
+                    cells[row, -2 - role, 1] = stop
+            if fault != NO_FAULT:
+                break
+            if text[begin] == _QUOTE:
+                line += _newlines(text, begin, stop)
+            column += 1
+        if fault == NO_FAULT and column != roles.size:
+            fault = TOO_FEW if column < roles.size else TOO_MANY
+        if fault != NO_FAULT:
+            after = _row_end(text, at)
+            line = lines[row]
+            break
+        line += 1
+        at = after + 1
+        row += 1
+    tally[ROWS] = row
+    tally[SLOW] = n_slow
+    tally[POSITION] = at if fault == NO_FAULT else begin
+    tally[FAULT] = fault
+    tally[COLUMN] = column
+    tally[LINE] = line
+    tally[AFTER] = after + 1
+
+
+@jit
+def _numeric_cell(text, begin):
+    """Return value, start and stop of its digits, where its comma is, how it went and a fault."""
+    value, stop, how = number(text, begin)
+    if how != NONE and (text[stop] == _COMMA or text[stop] == _NEWLINE):
+        return value, begin, stop, stop, how, TOO_LARGE if how == INFINITE else NO_FAULT
+    end, after, fault = _cell(text, begin)
+    if fault != NO_FAULT:
+        return 0.0, begin, end, after, NONE, fault
+    quoted = text[begin] == _QUOTE
+    if quoted:
+        value, stop, how = number(text, begin + 1)
+    if end == begin + 2 * quoted:
+        fault = MISSING
+    elif how == NONE or stop != end - quoted:
+        fault = BAD_NUMBER
+    elif how == INFINITE:
+        fault = TOO_LARGE
+    return value, begin + quoted, stop, after, how if fault == NO_FAULT else NONE, fault
+
+
+@jit
+def _cell(text, begin):
+    """Return where a cell's text stops, where its comma or newline is, and what is wrong."""
+    if text[begin] == _QUOTE:
+        stop = _closing_quote(text, begin)
+        if stop < 0:
+            return text.size - 1, text.size - 1, OPEN_QUOTE
+        after = _skip_blanks(text, stop + 1)
+        if text[after] != _COMMA and text[after] != _NEWLINE:
+            return stop + 1, after, AFTER_QUOTE
+        return stop + 1, after, NUL if _has_nul(text, begin, stop) else NO_FAULT
+    after = begin
+    while text[after] != _COMMA and text[after] != _NEWLINE:
+        after += 1
+    stop = after
+    while stop > begin and _is_blank(text[stop - 1]):
+        stop -= 1
+    return stop, after, NUL if _has_nul(text, begin, stop) else NO_FAULT
+
+
+@jit
+def _closing_quote(text, begin):
+    """Return the position of the quote that ends a cell, or -1 if the text ends before it."""
+    at = begin + 1
+    while at < text.size:
+        if text[at] == _QUOTE:
+            if at + 1 == text.size or text[at + 1] != _QUOTE:
+                return at
+            at += 1
+        at += 1
+    return -1
+
+
+@jit
+def _row_end(text, at):
+    """Return the position of the newline that ends a row; of its first line if quotes are off."""
+    start = at
+    while True:
+        _, after, fault = _cell(text, _skip_blanks(text, at))
+        if fault in (AFTER_QUOTE, OPEN_QUOTE):
+            after = start
+            while text[after] != _NEWLINE:
+                after += 1
+            return after
+        if text[after] == _NEWLINE:
+            return after
+        at = after + 1
+
+
+@jit
+def _has_nul(text, start, stop):
+    found = False
+    for at in range(start, stop):
+        found |= text[at] == _NUL
+    return found
+
+
+@jit
+def _newlines(text, start, stop):
+    n = 0
+    for at in range(start, stop):
+        n += text[at] == _NEWLINE
+    return n
+
+
+@jit
+def _leave(slow, place, row, column, start, stop):
+    slow[place, 0] = row
+    slow[place, 1] = column
+    slow[place, 2] = start
+    slow[place, 3] = stop
+    return place + 1
+
+
+@jit
+def _skip_blanks(text, at):
+    while _is_blank(text[at]):
+        at += 1
+    return at
+
+
+@jit
+def _is_blank(byte):
+    return byte in (_BLANK, _TAB, _RETURN)

@@ -1,0 +1,388 @@
+"""What the columns of a stream mean, learned from its header and carried with the model."""
+
+import re
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from cbrank.streams.labels import Labels
+from cbrank.streams.rows import Rows
+
+_DROPPED = -1
+_HASH = re.compile(r"hash:(\d{1,2})")
+_MOST_BITS = 24
+_NAMED = 12
+
+
+class Roles(NamedTuple):
+    """What a reader does with each column of one file."""
+
+    codes: NDArray[np.int64]  # a numeric column's number, -1 to pass over, -2 - k for text k
+    n_numbers: int
+    texts: tuple[str, ...]
+    label: str | None  # the one of the texts that is the label
+
+
+class Columns:
+    r"""What the columns of a stream mean: label, id, numbers and categories.
+
+    It is told what cannot be guessed, learns the rest from the stream (the header, the two
+    labels, new categories) and is stored with the model, so that the rows to score are read by
+    name as the rows to train were. Numeric columns come first, then the columns of hashed and
+    declared categories, then a column for each category in the order they were met.
+
+    Parameters
+    ----------
+    label : str or int, optional
+        The label column, by name or by its number from 1; CSV and Parquet need it to train.
+    positive : str, optional
+        The positive label. Without it the greater of the two is positive, and the first chunk
+        must show both.
+    drop : sequence of str or int, default=()
+        Columns to pass over.
+    id : str or int, optional
+        A column that is handed through as text.
+    categorical : mapping, optional
+        How columns that hold categories become features: "onehot" (a feature for each category,
+        as they appear), "hash:BITS" (2^BITS features; some categories share one) or the list of
+        categories. A category that the list or the model does not know is all zeros.
+    zero_based : bool, default=False
+        Whether the indices of svmlight text start at 0 and not at 1.
+    max_features : int, default=2**24
+        How wide rows may become. A greater svmlight index is malformed, so that one bad line
+        cannot make a model of gigabytes; one category more than that is an error.
+
+    Attributes
+    ----------
+    numeric_ : list of str or None
+        The numeric columns in order; None before a header was seen and for svmlight text.
+    classes_ : list of str
+        The labels known so far, the positive one last.
+    width_ : int
+        The number of features so far.
+
+    Examples
+    --------
+    >>> import io
+    >>> from cbrank.streams import Columns, open_stream
+    >>> table = b"age,city,clicked\n31,Oslo,no\n44,Rome,yes\n27,Oslo,no\n"
+    >>> columns = Columns(label="clicked", categorical={"city": "onehot"})
+    >>> (chunk,) = open_stream(io.BytesIO(table), format="csv", columns=columns)
+    >>> chunk.X.toarray(), chunk.y
+    (array([[31.,  1.,  0.],
+           [44.,  0.,  1.],
+           [27.,  1.,  0.]]), array([0, 1, 0]))
+    >>> columns.feature_names(), columns.classes_
+    (['age', 'city=Oslo', 'city=Rome'], ['no', 'yes'])
+    """
+
+    def __init__(
+        self,
+        label: str | int | None = None,
+        positive: str | None = None,
+        *,
+        drop: Sequence[str | int] = (),
+        id: str | int | None = None,
+        categorical: Mapping[str, str | Sequence[str]] | None = None,
+        zero_based: bool = False,
+        max_features: int = 2**24,
+    ) -> None:
+        self.label, self.id = label, id
+        self.drop: list[str | int] = list(drop)
+        self.categorical = dict(categorical or {})
+        self.zero_based, self.max_features = zero_based, max_features
+        self.numeric_: list[str] | None = None
+        self.width_ = 0
+        self.labels = Labels(positive)
+        self._sparse: bool | None = None
+        self._tables = _tables(self.categorical)
+        self._grown: list[tuple[str, str]] = []
+
+    @property
+    def classes_(self) -> list[str]:
+        """The labels known so far, the positive one last."""
+        return self.labels.known()
+
+    def feature_names(self) -> list[str]:
+        """Return a name for each feature.
+
+        Returns
+        -------
+        list of str
+            Column names, ``column=category``, ``column#bucket``, or the indices of svmlight text.
+        """
+        if self.numeric_ is None:
+            base = 0 if self.zero_based else 1
+            return [str(index + base) for index in range(self.width_)]
+        fixed = [name for table in self._tables.values() for name in table.names()]
+        return [*self.numeric_, *fixed, *(f"{column}={value}" for column, value in self._grown)]
+
+    def refuse_growth(self) -> None:
+        """Raise an error if new categories can widen the rows, for a model that cannot widen.
+
+        Raises
+        ------
+        ValueError
+            If a column is "onehot" without a list of its categories.
+        """
+        for name, table in self._tables.items():
+            if table.size is None:
+                raise ValueError(
+                    f"The categories of column {name!r} are met as the stream goes, and a model "
+                    "with full covariance cannot widen: say hash:BITS, list the categories, or "
+                    "take diagonal covariance."
+                )
+
+    # Reading -----------------------------------------------------------------------------------
+
+    def _expect(self, *, sparse: bool, name: str, learn: bool) -> None:
+        """Raise an error if svmlight text and tables with column names are mixed."""
+        if self._sparse is None and not learn:
+            raise ValueError(f"{name}: these columns have not learned from any rows yet.")
+        if self._sparse not in (None, sparse):
+            kinds = "svmlight text, which has no column names", "a table with column names"
+            was, now = kinds if self._sparse else kinds[::-1]
+            raise ValueError(f"{name} is {now}; the rows before were {was}.")
+        self._sparse = sparse
+
+    def _match(
+        self, header: Sequence[str], name: str, *, learn: bool, labelled: bool
+    ) -> tuple[Roles, list[str]]:
+        """Return what to do with the columns of a file, and what to tell of them."""
+        _refuse_twins(header, name)
+        self._expect(sparse=False, name=name, learn=learn)
+        notes = []
+        if self.numeric_ is None:
+            self._learn_header(header, name, labelled)
+        else:
+            notes = self._compare(header, name, labelled)
+        label = _text(self.label) if labelled else None
+        wanted = [label, *([self.id] if self.id in header else []), *self._tables]
+        texts = tuple(dict.fromkeys(str(column) for column in wanted if column is not None))
+        codes = dict.fromkeys(header, _DROPPED)
+        codes |= {column: number for number, column in enumerate(self.numeric_ or [])}
+        codes |= {column: -2 - number for number, column in enumerate(texts)}
+        roles = np.array([codes[column] for column in header], dtype=np.int64)
+        return Roles(roles, len(self.numeric_ or []), texts, label), notes
+
+    def _encode(
+        self, rows: Rows, *, learn: bool, where: str
+    ) -> tuple[Any, NDArray[np.int64] | None, list[str] | None, list[tuple[int, str]]]:
+        """Return features, labels, ids and the rows that are left out for their label, and why."""
+        y, faults = None, list[tuple[int, str]]()
+        if rows.labels is not None:
+            y, faults = self.labels.encode(rows.labels, learn=learn, where=where)
+        ids = rows.texts.get(str(self.id)) if self.id is not None else None
+        X = self._features(rows, learn)
+        if faults:
+            kept = np.delete(np.arange(X.shape[0]), [row for row, _ in faults])
+            X, y = X[kept], None if y is None else y[kept]
+            ids = None if ids is None else [ids[row] for row in kept.tolist()]
+        return X, y, ids, faults
+
+    def _features(self, rows: Rows, learn: bool) -> Any:
+        X: Any = rows.X
+        if not isinstance(X, np.ndarray):
+            self.width_ = max(self.width_, X.shape[1]) if learn else self.width_
+            return _of_width(X, self.width_)
+        if not self._tables:
+            return X
+        picks = [self._picks(name, rows.texts[name], learn) for name in self._tables]
+        return _with_categories(X, np.column_stack(picks), self.width_)
+
+    def _picks(self, name: str, cells: list[str], learn: bool) -> NDArray[np.int64]:
+        """Return the feature of each cell of a column; -1 for none."""
+        table = self._tables[name]
+        if table.size is None and learn:
+            for cell in dict.fromkeys(cells):
+                if table.find(cell) < 0:
+                    self._grow(table, cell)
+        return np.array([table.find(cell) for cell in cells], dtype=np.int64)
+
+    def _grow(self, table: "_Table", cell: str) -> None:
+        if self.width_ >= self.max_features:
+            raise ValueError(
+                f"column {table.name!r} has so many categories that rows would be wider than "
+                f"max_features={self.max_features}; say hash:BITS."
+            )
+        table.add(cell, self.width_)
+        self._grown.append((table.name, cell))
+        self.width_ += 1
+
+    # The header --------------------------------------------------------------------------------
+
+    def _learn_header(self, header: Sequence[str], name: str, labelled: bool) -> None:
+        if self.label is None and labelled:
+            raise ValueError(f"{name}: say which column is the label. {_listed(header)}")
+        self.label, self.id = _find(self.label, header, name), _find(self.id, header, name)
+        self.drop = [str(_find(column, header, name)) for column in self.drop]
+        for column in self._tables:
+            _find(column, header, name)
+        apart = {self.label, self.id, *self.drop, *self._tables}
+        self.numeric_ = [column for column in header if column not in apart]
+        self.width_ = len(self.numeric_)
+        for table in self._tables.values():
+            self.width_ = table.place(self.width_)
+
+    def _compare(self, header: Sequence[str], name: str, labelled: bool) -> list[str]:
+        label = [str(self.label)] if labelled else []
+        for column in [*(self.numeric_ or []), *self._tables, *label]:
+            if column not in header:
+                raise ValueError(
+                    f"{name} has no column {column!r}, which the model needs. {_listed(header)}"
+                )
+        known = {*(self.numeric_ or []), *self._tables, self.label, self.id, *self.drop}
+        extra = [column for column in header if column not in known]
+        notes = [f"{name}: passed over {_named(extra)}, which the model does not know."]
+        notes = notes if extra else []
+        if self.id is not None and self.id not in header:
+            notes.append(f"{name} has no column {self.id!r}, so its rows have no ids.")
+        return notes
+
+    # Storing -----------------------------------------------------------------------------------
+
+    def _state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Return all that is known, as arrays (none here) and facts for JSON."""
+        return {}, {
+            "label": self.label,
+            "positive": self.labels.positive,
+            "negative": self.labels.negative,
+            "drop": self.drop,
+            "id": self.id,
+            "categorical": {
+                name: how if isinstance(how, str) else list(how)
+                for name, how in self.categorical.items()
+            },
+            "zero_based": self.zero_based,
+            "max_features": self.max_features,
+            "numeric": self.numeric_,
+            "width": self.width_,
+            "sparse": self._sparse,
+            "grown": [list(pair) for pair in self._grown],
+        }
+
+    @classmethod
+    def _from_state(cls, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> Self:  # noqa: ARG003
+        """Return the columns whose state that is."""
+        columns = cls(
+            facts["label"],
+            facts["positive"],
+            drop=facts["drop"],
+            id=facts["id"],
+            categorical=facts["categorical"],
+            zero_based=facts["zero_based"],
+            max_features=facts["max_features"],
+        )
+        columns.labels.negative = facts["negative"]
+        columns._sparse, columns.numeric_ = facts["sparse"], facts["numeric"]
+        width = len(columns.numeric_ or [])
+        for table in columns._tables.values():
+            width = table.place(width)
+        for name, value in facts["grown"]:
+            columns._tables[name].add(value, width)
+            columns._grown.append((name, value))
+            width += 1
+        columns.width_ = facts["width"]
+        return columns
+
+
+class _Table:
+    """The features of one categorical column."""
+
+    def __init__(self, name: str, how: str | Sequence[str]) -> None:
+        self.name = name
+        self.bits = 0
+        self.first = 0
+        self._places: dict[str, int] = {}
+        self._listed = [] if isinstance(how, str) else [str(value) for value in how]
+        self.size: int | None = len(self._listed)
+        if isinstance(how, str):
+            found = _HASH.fullmatch(how)
+            self.bits = int(found[1]) if found else 0
+            if how != "onehot" and not 1 <= self.bits <= _MOST_BITS:
+                raise ValueError(
+                    f"column {name!r} cannot be made categorical by {how!r}: say onehot, "
+                    f"hash:BITS with 1 to {_MOST_BITS} bits, or list the categories."
+                )
+            self.size = 2**self.bits if self.bits else None
+
+    def place(self, first: int) -> int:
+        """Take the features from `first` on and return the first one after them."""
+        self.first = first
+        self._places = {value: first + number for number, value in enumerate(self._listed)}
+        return first + (self.size or 0)
+
+    def find(self, value: str) -> int:
+        """Return a category's feature, or -1."""
+        if self.bits:
+            return self.first + (zlib.crc32(value.encode()) & ((1 << self.bits) - 1))
+        return self._places.get(value, -1)
+
+    def add(self, value: str, feature: int) -> None:
+        """Give a category its feature."""
+        self._places[value] = feature
+
+    def names(self) -> list[str]:
+        """Return the names of the features that were there from the start."""
+        buckets = [f"{self.name}#{bucket}" for bucket in range(2**self.bits if self.bits else 0)]
+        return buckets + [f"{self.name}={value}" for value in self._listed]
+
+
+def _tables(categorical: Mapping[str, str | Sequence[str]]) -> dict[str, _Table]:
+    return {name: _Table(name, how) for name, how in categorical.items()}
+
+
+def _of_width(X: Any, width: int) -> csr_array:
+    if X.shape[1] > width:
+        return X[:, :width]
+    return csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
+
+
+def _with_categories(
+    numbers: NDArray[np.float64], picks: NDArray[np.int64], width: int
+) -> csr_array:
+    """Return numbers and the features of categories as sparse rows."""
+    places = np.broadcast_to(np.arange(numbers.shape[1]), numbers.shape)
+    features = np.hstack([places, picks])
+    values = np.hstack([numbers, np.ones(picks.shape)])
+    kept = np.hstack([numbers != 0, picks >= 0])
+    indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int32)
+    X = csr_array(
+        (values[kept], features[kept].astype(np.int32), indptr), shape=(len(numbers), width)
+    )
+    X.sort_indices()
+    return X
+
+
+def _text(name: str | int | None) -> str | None:
+    return None if name is None else str(name)
+
+
+def _find(column: str | int | None, header: Sequence[str], name: str) -> str | None:
+    """Return the name of a column that is told by name or by number from 1."""
+    if column is None or column in header:
+        return _text(column)
+    if str(column).isdecimal() and 1 <= int(column) <= len(header):
+        return header[int(column) - 1]
+    raise ValueError(f"{name} has no column {str(column)!r}. {_listed(header)}")
+
+
+def _listed(header: Sequence[str]) -> str:
+    return f"Its columns are {_named(header)}."
+
+
+def _named(columns: Sequence[str]) -> str:
+    more = f" and {len(columns) - _NAMED} more" if len(columns) > _NAMED else ""
+    return ", ".join(repr(column) for column in columns[:_NAMED]) + more
+
+
+def _refuse_twins(header: Iterable[str], name: str) -> None:
+    seen: set[str] = set()
+    for column in header:
+        if column in seen:
+            raise ValueError(f"{name} has two columns named {column!r}; rename one of them.")
+        seen.add(column)

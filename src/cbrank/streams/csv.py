@@ -1,0 +1,178 @@
+"""Rows from comma-separated text with a header line, as RFC 4180 has it."""
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbrank import kernels
+from cbrank.streams.columns import Roles
+from cbrank.streams.rows import texts_joined
+from cbrank.streams.text import Fault, Piece, shown
+
+if TYPE_CHECKING:
+    from cbrank.kernels.csv import Parsed
+
+_ROOM = 2**21
+_GAPS = {"na", "n/a", "nan", "null", "none", "?", "-", "inf", "+inf", "-inf", "infinity"}
+_FILL = "fill gaps or leave such rows out before ranking, or drop the column"
+
+
+def split_header(text: bytes, name: str) -> tuple[list[str], int, int]:
+    r"""Return the column names, the position after their line and that line's number.
+
+    Examples
+    --------
+    >>> split_header(b'age,"a, b"\r\n1,2\n', "x.csv")
+    (['age', 'a, b'], 12, 2)
+    """
+    lines = io.StringIO(text.decode("utf-8", "surrogateescape"), newline="\n")
+    reader = csv.reader(lines, strict=True)
+    try:
+        header = next((row for row in reader if row), [])
+    except csv.Error as reason:
+        raise ValueError(f"{name}: its header line is not CSV: {reason}.") from None
+    names = [column.strip(" \t") for column in header]
+    try:
+        "".join(names).encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{name}: its header line is not UTF-8; convert it first.") from None
+    stop = 0
+    for _ in range(reader.line_num):
+        stop = text.index(b"\n", stop) + 1
+    return names, stop, reader.line_num + 1
+
+
+class _Cells(NamedTuple):
+    """Rows copied out of the parser's room."""
+
+    numbers: NDArray[np.float64]
+    texts: dict[str, list[str]]
+
+
+class _Late(NamedTuple):
+    """A row that was refused only after the kernel had read it."""
+
+    row: int
+    fault: Fault
+
+
+class CsvParser:
+    """Comma-separated text whose columns have the given roles."""
+
+    def __init__(self, rows: int, names: list[str], roles: Roles) -> None:
+        self.rows, self.names, self.roles = rows, names, roles
+        self.size = 0
+        self._make_room(_ROOM)
+
+    def _make_room(self, size: int) -> None:
+        self.size = size
+        n_numbers, n_cells = self.roles.n_numbers, len(self.roles.texts)
+        self.room = kernels.csv.room(size, self.rows, n_numbers, n_cells)
+
+    def parse(self, text: bytes, start: int, rows: int) -> tuple[Piece, int, Fault | None]:
+        """Return up to `rows` rows, where to go on, and why a row was left out, if one was."""
+        if len(text) > self.size:
+            self._make_room(2 * len(text))
+        found = self.room
+        kernels.csv.parse(np.frombuffer(text, np.uint8), start, rows, self.roles.codes, found)
+        n_rows, n_slow, stop, code, column, line, after = found.tally.tolist()
+        fault = self._fault(text, line, stop, code, column) if code else None
+        begun, stop = n_rows + bool(fault), after if fault else stop
+        late = self._finish(text, found, n_slow)
+        if late and late.row < n_rows:
+            n_rows, fault = late.row, late.fault
+        texts, late = self._texts(text, found, n_rows)
+        if late:
+            n_rows, fault = late.row, late.fault
+        cells = _Cells(found.numbers[:n_rows].copy(), texts)
+        read = n_rows + bool(fault)
+        stop = stop if read == begun else int(found.starts[read])
+        return Piece(found.lines[:n_rows].copy(), line, cells), stop, fault
+
+    def join(self, data: Sequence[_Cells]) -> tuple[Any, Any, dict[str, list[str]]]:
+        """Return numbers, labels and the other texts."""
+        nothing = np.empty((0, self.roles.n_numbers))
+        texts = texts_joined([piece.texts for piece in data], list(self.roles.texts))
+        labels = texts.pop(self.roles.label) if self.roles.label is not None else None
+        return np.concatenate([nothing, *(piece.numbers for piece in data)]), labels, texts
+
+    def _finish(self, text: bytes, found: "Parsed", n_slow: int) -> _Late | None:
+        """Fill in the numbers left to Python, up to an infinite one."""
+        for row, number, start, stop in found.slow[:n_slow].tolist():
+            value = found.numbers[row, number] = float(text[start:stop])
+            if value in (np.inf, -np.inf):
+                column = self.roles.codes.tolist().index(number)
+                sentence = self._sentence(kernels.csv.TOO_LARGE, text[start:stop])
+                return self._late(found, row, column, sentence)
+        return None
+
+    def _texts(
+        self, text: bytes, found: "Parsed", n_rows: int
+    ) -> tuple[dict[str, list[str]], _Late | None]:
+        """Return the text cells of the rows before the first that is not UTF-8."""
+        texts: dict[str, list[str]] = {}
+        late = None
+        quoted = b'"' in text
+        for number, name in enumerate(self.roles.texts):
+            cells = [text[start:stop] for start, stop in found.cells[:n_rows, number].tolist()]
+            if quoted:
+                cells = [_unquoted(cell) for cell in cells]
+            try:
+                texts[name] = [cell.decode() for cell in cells]
+            except UnicodeDecodeError:
+                n_rows = next(row for row, cell in enumerate(cells) if not _is_utf8(cell))
+                texts[name] = [cell.decode() for cell in cells[:n_rows]]
+                sentence = f"{shown(cells[n_rows])} is not UTF-8; convert the file first."
+                late = self._late(found, n_rows, self.names.index(name), sentence)
+        return {name: cells[:n_rows] for name, cells in texts.items()}, late
+
+    def _late(self, found: "Parsed", row: int, column: int, sentence: str) -> _Late:
+        return _Late(row, Fault(int(found.lines[row]), self._place(column), sentence))
+
+    def _place(self, column: int) -> str:
+        return f", column {self.names[column]!r}" if column < len(self.names) else ""
+
+    def _fault(self, text: bytes, line: int, position: int, code: int, column: int) -> Fault:
+        codes = kernels.csv
+        if code in (codes.TOO_FEW, codes.TOO_MANY):
+            wanted = len(self.names)
+            count = "more" if code == codes.TOO_MANY else f"{column}"
+            return Fault(line, "", f"{count} cells where the header names {wanted} columns.")
+        cell = text[position : min(text.find(end, position) % len(text) for end in (b",", b"\n"))]
+        sentence = self._sentence(code, cell.strip())
+        return Fault(line, self._place(column), sentence, unfinished=code == codes.OPEN_QUOTE)
+
+    def _sentence(self, code: int, cell: bytes) -> str:
+        codes = kernels.csv
+        if code == codes.MISSING:
+            return f"the cell is empty; {_FILL}."
+        if code == codes.TOO_LARGE:
+            return f"{shown(cell)} is infinite as a double; no number may exceed 1.8e308."
+        if code == codes.AFTER_QUOTE:
+            return "text after a closing quote; a quote inside a quoted cell is written twice."
+        if code == codes.OPEN_QUOTE:
+            return "a quote that is never closed."
+        if code == codes.NUL:
+            return "a NUL byte; this is not text."
+        if cell.strip(b'"').lower().decode("latin-1") in _GAPS:
+            return f"{shown(cell)} is not a finite number; {_FILL}."
+        return (
+            f"{shown(cell)} is not a number; if the column holds categories, make it categorical "
+            "(onehot or hash:BITS), else drop it."
+        )
+
+
+def _unquoted(cell: bytes) -> bytes:
+    return cell[1:-1].replace(b'""', b'"') if cell[:1] == b'"' else cell
+
+
+def _is_utf8(cell: bytes) -> bool:
+    try:
+        cell.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,122 @@
+"""Rows from Parquet files, by row groups."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbrank.streams.columns import Roles
+from cbrank.streams.rows import Complaints, Rows
+
+_GAP = "fill gaps or leave such rows out before ranking, or drop the column"
+
+
+@contextlib.contextmanager
+def open_parquet(raw: IO[bytes], name: str) -> Iterator[Any]:
+    """Open a Parquet file; what PyArrow finds wrong with it is a ValueError."""
+    try:
+        import pyarrow as pa  # noqa: PLC0415
+        from pyarrow import parquet  # noqa: PLC0415
+    except ImportError:
+        raise ValueError(
+            f"{name}: Parquet files need PyArrow; pip install 'cbrank[parquet]'."
+        ) from None
+    try:
+        yield parquet.ParquetFile(raw)
+    except (pa.ArrowException, OSError) as reason:
+        if isinstance(reason, OSError) and reason.errno is not None:
+            raise
+        sentence = str(reason).splitlines()[0] if str(reason) else type(reason).__name__
+        raise ValueError(f"{name}: damaged Parquet data: {sentence}") from reason
+
+
+def read_parquet(
+    file: Any, name: str, roles: Roles, start: int, rows: int, complaints: Complaints
+) -> Iterator[Rows]:
+    """Read `rows` rows at a time from row `start` on."""
+    names = file.schema_arrow.names
+    numeric = [names[place] for place in np.argsort(roles.codes, kind="stable")[-roles.n_numbers :]]
+    numeric = numeric if roles.n_numbers else []
+    for column in numeric:
+        _refuse_text(file.schema_arrow.field(column), name)
+    for first, table in _tables(file, [*numeric, *roles.texts], start, rows):
+        places = np.arange(first + 1, first + 1 + table.num_rows)
+        X = np.empty((table.num_rows, len(numeric)))
+        for number, column in enumerate(numeric):
+            X[:, number] = _numbers(table.column(column))
+        kept = _whole(X, numeric, name, places, complaints)
+        texts = {column: _texts(table.column(column), kept) for column in roles.texts}
+        labels = texts.pop(roles.label) if roles.label is not None else None
+        after = first + table.num_rows
+        yield Rows(X[kept], labels, texts, places[kept], after, after + 1, *complaints.pop())
+
+
+def _refuse_text(field: Any, name: str) -> None:
+    from pyarrow import types  # noqa: PLC0415
+
+    kinds = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal
+    if not any(is_kind(field.type) for is_kind in kinds):
+        raise ValueError(
+            f"{name}, column {field.name!r}: {field.type} is not a number; if the column holds "
+            "categories, make it categorical (onehot or hash:BITS), else drop it."
+        )
+
+
+def _numbers(column: Any) -> NDArray[np.float64]:
+    """Return a column as doubles; gaps are NaN."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.uint8())
+    return column.cast(pa.float64(), safe=False).to_numpy()  # type: ignore[no-any-return]
+
+
+def _texts(column: Any, kept: NDArray[np.int64]) -> list[str]:
+    cells = column.to_pylist()
+    return ["" if cells[row] is None else str(cells[row]) for row in kept.tolist()]
+
+
+def _whole(
+    X: NDArray[np.float64],
+    names: list[str],
+    name: str,
+    places: NDArray[np.int64],
+    complaints: Complaints,
+) -> NDArray[np.int64]:
+    """Return the rows without gaps and infinities, and complain of the others."""
+    finite = np.isfinite(X)
+    if finite.all():
+        return np.arange(len(X))
+    whole = finite.all(axis=1)
+    for row in np.flatnonzero(~whole).tolist():
+        column = int(finite[row].argmin())
+        what = "is missing" if np.isnan(X[row, column]) else "is infinite"
+        where = f"{name}, row {places[row]}, column {names[column]!r}"
+        complaints.add(f"{where}: the value {what}; {_GAP}.")
+    return np.flatnonzero(whole)
+
+
+def _tables(file: Any, columns: list[str], start: int, rows: int) -> Iterator[tuple[int, Any]]:
+    """Cut the file into tables that begin at `start` and go on every `rows` rows."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    ends = np.cumsum([file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)])
+    group = int(np.searchsorted(ends, start, side="right"))
+    groups = list(range(group, file.num_row_groups))
+    passed = int(ends[group - 1]) if group else 0
+    kept: list[Any] = []
+    size, first = 0, start
+    for batch in file.iter_batches(rows, row_groups=groups, columns=columns):
+        piece = batch.slice(min(max(0, start - passed), batch.num_rows))
+        passed += batch.num_rows
+        kept.append(piece)
+        size += piece.num_rows
+        while size >= rows:
+            table = pa.Table.from_batches(kept)
+            yield first, table.slice(0, rows)
+            kept = table.slice(rows).to_batches()
+            first, size = first + rows, size - rows
+    if size:
+        yield first, pa.Table.from_batches(kept)

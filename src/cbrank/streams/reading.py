@@ -1,0 +1,346 @@
+"""Files to chunks of rows: which format, which file, and where to go on."""
+
+import io
+import operator
+import os
+from collections.abc import Generator, Iterator, Sequence
+from pathlib import PurePath
+from typing import Any, Literal, NamedTuple, Self, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from cbrank.streams.ahead import read_ahead
+from cbrank.streams.columns import Columns, Roles
+from cbrank.streams.csv import CsvParser, split_header
+from cbrank.streams.parquet import open_parquet, read_parquet
+from cbrank.streams.position import Position, mark
+from cbrank.streams.rows import FIRST_FEW, Complaints, Rows
+from cbrank.streams.sources import Opened, Source, find_sources, open_source, source_name
+from cbrank.streams.svmlight import LARGEST_INDEX, SvmlightParser
+from cbrank.streams.text import Lines, Parser, read_rows
+
+Format = Literal["svmlight", "csv", "parquet"]
+
+_EXTENSIONS: dict[str, Format] = {
+    ".svm": "svmlight",
+    ".svmlight": "svmlight",
+    ".libsvm": "svmlight",
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+_COMPRESSIONS = {".gz", ".bz2", ".xz", ".zst"}
+_PARQUET = b"PAR1"
+
+
+class Chunk(NamedTuple):
+    r"""Some rows of a stream.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array of float64
+        The features, as wide as the stream is known to be.
+    y : ndarray of int64 or None
+        1 for the positive label, 0 for the other.
+    ids : list of str or None
+        The cells of the id column.
+    position : Position
+        The place after these rows.
+
+    Examples
+    --------
+    >>> import io
+    >>> from cbrank.streams import open_stream
+    >>> [chunk] = open_stream(io.BytesIO(b"1 1:5\n-1 2:6\n"))
+    >>> chunk.y, chunk.position.rows
+    (array([1, 0]), 2)
+    """
+
+    X: NDArray[np.float64] | csr_array
+    y: NDArray[np.int64] | None
+    ids: list[str] | None
+    position: Position
+
+
+class _Settings(NamedTuple):
+    """How all files of a stream are read."""
+
+    format: Format | None
+    columns: Columns
+    learn: bool
+    labels: bool
+    rows: int
+    complaints: Complaints
+    notes: list[str]
+
+
+class _Item(NamedTuple):
+    """What the thread hands over."""
+
+    file: int
+    rows: Rows
+    bytes_read: int
+    unit: str
+
+
+def open_stream(
+    paths: Source | Sequence[Source],
+    *,
+    columns: Columns | None = None,
+    format: Format | None = None,
+    learn: bool = True,
+    labels: bool = True,
+    chunk_rows: int = 8192,
+    on_error: Literal["raise", "skip"] = "raise",
+    max_errors: int = 100,
+    start: Position | None = None,
+) -> "Stream":
+    r"""Read rows from files, a chunk at a time and in a thread of their own.
+
+    Parameters
+    ----------
+    paths : path, "-", glob, binary file, or a sequence of them
+        What to read, in order; the files of a glob by name. Compression (gzip, bzip2, xz,
+        Zstandard) is told by a file's first bytes.
+    columns : Columns, optional
+        What the columns mean; it learns as chunks are given. CSV and Parquet need one to train.
+    format : {"svmlight", "csv", "parquet"}, optional
+        The format of all files; else told by each file's extension, or by its first line.
+    learn : bool, default=True
+        Whether new labels, categories and indices widen `columns`; if not, what it does not
+        know is left out of the features.
+    labels : bool, default=True
+        Whether to read labels.
+    chunk_rows : int, default=8192
+        Rows of a chunk; the last of a file, or one with malformed rows, may have fewer.
+    on_error : {"raise", "skip"}, default="raise"
+        What to do about a malformed row.
+    max_errors : int, default=100
+        How many rows may be left out with "skip"; one more is an error.
+    start : Position, optional
+        Where to go on.
+
+    Returns
+    -------
+    Stream
+        An iterator of chunks.
+
+    Raises
+    ------
+    ValueError
+        If a file or a row is malformed, or is not as `start` knows it.
+    OSError
+        If a file cannot be read.
+
+    Examples
+    --------
+    >>> import io
+    >>> from cbrank.streams import open_stream
+    >>> for chunk in open_stream(io.BytesIO(b"1 1:0.5\n-1 3:2\n1 1:7\n"), chunk_rows=2):
+    ...     print(chunk.X.toarray().tolist(), chunk.y)
+    [[0.5, 0.0, 0.0], [0.0, 0.0, 2.0]] [1 0]
+    [[7.0, 0.0, 0.0]] [1]
+    """
+    chunk_rows, max_errors = operator.index(chunk_rows), operator.index(max_errors)
+    if chunk_rows < 1 or max_errors < 0:
+        counts = f"{chunk_rows} and {max_errors}"
+        raise ValueError(f"chunk_rows must be at least 1 and max_errors 0, got {counts}.")
+    if on_error not in ("raise", "skip"):
+        raise ValueError(f"on_error must be 'raise' or 'skip', got {on_error!r}.")
+    if format not in (None, *get_args(Format)):
+        raise ValueError(f"format must be one of {', '.join(get_args(Format))}, got {format!r}.")
+    sources = find_sources(paths)
+    position = Position(tuple(mark(source) for source in sources))
+    if start is not None:
+        start._refuse_changes(position.files)
+        position = start
+    settings = _Settings(
+        format=format,
+        columns=columns or Columns(),
+        learn=learn,
+        labels=labels,
+        rows=chunk_rows,
+        complaints=Complaints(max_errors if on_error == "skip" else 0, position.errors),
+        notes=[],
+    )
+    return Stream(sources, position, settings)
+
+
+class Stream(Iterator[Chunk]):
+    r"""An iterator of chunks that knows how far it is; `open_stream` makes it.
+
+    Parameters
+    ----------
+    sources : list
+        The files.
+    position : Position
+        Where to begin.
+    settings : tuple
+        How to read them.
+
+    Attributes
+    ----------
+    columns : Columns
+        What the columns mean, as of the last chunk.
+    position : Position
+        The place after the last chunk.
+    bytes_read : int
+        Bytes read of the files as they are on disk, or of a pipe decompressed.
+    bytes_total : int or None
+        The size of all files; None if one is a pipe.
+    complaints : list of str
+        A sentence on each of the first few rows that were left out.
+    notes : list of str
+        What else to tell, such as columns that were passed over.
+
+    Examples
+    --------
+    >>> import io
+    >>> from cbrank.streams import open_stream
+    >>> with open_stream(io.BytesIO(b"1 1:x\n0\n1\n"), on_error="skip") as stream:
+    ...     print(sum(len(chunk.y) for chunk in stream), stream.complaints)
+    2 ["<stream>, line 1, column 5: the value 'x' is not a finite number."]
+    """
+
+    def __init__(self, sources: list[Source], position: Position, settings: _Settings) -> None:
+        self.columns, self.position, self.notes = settings.columns, position, settings.notes
+        sizes = [file.size for file in position.files]
+        self.bytes_total = None if None in sizes else sum(size or 0 for size in sizes)
+        self.bytes_read = sum(size or 0 for size in sizes[: position.file])
+        self.complaints: list[str] = []
+        self._settings = settings
+        self._labels = Complaints(settings.complaints.limit, position.errors)
+        self._items = read_ahead(_read(sources, position, settings))
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Chunk:
+        for item in self._items:
+            X, y, ids = self._meaning(item)
+            if X.shape[0]:
+                return Chunk(X, y, ids, self.position)
+        raise StopIteration
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._items.close()
+
+    def _meaning(self, item: _Item) -> Any:
+        """Give the rows their meaning and move on to the place after them."""
+        rows, name = item.rows, self.position.files[item.file].name
+        X, y, ids, faults = self.columns._encode(rows, learn=self._settings.learn, where=name)
+        self._labels.count_in(rows.errors)
+        column = "" if self.columns.numeric_ is None else f", column {self.columns.label!r}"
+        for row, sentence in faults:
+            self._labels.add(f"{name}, {item.unit} {rows.lines[row]}{column}: {sentence}")
+        _, sentences = self._labels.pop()
+        self.complaints = [*self.complaints, *rows.complaints, *sentences][:FIRST_FEW]
+        self.bytes_read = item.bytes_read
+        self.position = Position(
+            self.position.files,
+            item.file,
+            rows.offset,
+            rows.line,
+            self.position.rows + X.shape[0],
+            self._labels.total,
+        )
+        return X, y, ids
+
+
+def _read(
+    sources: list[Source], position: Position, settings: _Settings
+) -> Generator[_Item, None, None]:
+    """Read the files from a position on."""
+    done = sum(file.size or 0 for file in position.files[: position.file])
+    offset, line = position.offset, position.line
+    for number, source in enumerate(sources[position.file :], position.file):
+        name = source_name(source)
+        with open_source(source, own_input=True) as opened:
+            form = settings.format or _told_by_name(source) or _told_by_content(opened)
+            if form == "parquet":
+                for rows, read in _read_parquet(opened, name, offset, settings):
+                    yield _Item(number, rows, done + read, "row")
+            else:
+                for rows, read in _read_text(opened, name, form, offset, line, settings):
+                    yield _Item(number, rows, done + read, "line")
+        done += position.files[number].size or 0
+        offset, line = 0, 1
+
+
+def _read_text(
+    opened: Opened, name: str, form: Format | None, offset: int, line: int, settings: _Settings
+) -> Iterator[tuple[Rows, int]]:
+    """Read svmlight or comma-separated text from an offset on; give rows and bytes read."""
+    lines = Lines(opened, name)
+    text = lines.take()
+    if (form or _told_by_line(text)) == "svmlight":
+        settings.columns._expect(sparse=True, name=name, learn=settings.learn)
+        base = 0 if settings.columns.zero_based else 1
+        widest = settings.columns.max_features if settings.learn else LARGEST_INDEX
+        parser: Parser = SvmlightParser(settings.rows, base, widest)
+        begin, first_line = 0, 1
+    else:
+        names, begin, first_line = split_header(text, name)
+        if not names:
+            return
+        parser = CsvParser(settings.rows, names, _roles(names, name, settings))
+    text = lines.cut(text, offset or lines.offset + begin)
+    line = line if offset else first_line
+    for rows in read_rows(lines, text, line, parser, settings.rows, settings.complaints):
+        yield rows, opened.consumed(rows.offset)
+
+
+def _read_parquet(
+    opened: Opened, name: str, start: int, settings: _Settings
+) -> Iterator[tuple[Rows, int]]:
+    """Read a Parquet file from a row on; give rows and about how many bytes were read."""
+    if opened.stream is not opened.raw or not opened.seekable():
+        raise ValueError(f"{name}: Parquet is read from plain files only, not compressed or piped.")
+    size = opened.raw.seek(0, os.SEEK_END)
+    if size == 0:
+        return
+    with open_parquet(opened.raw, name) as file:
+        roles = _roles(file.schema_arrow.names, name, settings)
+        for rows in read_parquet(file, name, roles, start, settings.rows, settings.complaints):
+            yield rows, size * rows.offset // file.metadata.num_rows
+
+
+def _roles(names: list[str], name: str, settings: _Settings) -> Roles:
+    roles, notes = settings.columns._match(
+        names, name, learn=settings.learn, labelled=settings.labels
+    )
+    settings.notes.extend(notes)
+    return roles
+
+
+def _told_by_name(source: Source) -> Format | None:
+    if not isinstance(source, str | os.PathLike):
+        return None
+    suffixes = [suffix.lower() for suffix in PurePath(source).suffixes]
+    if suffixes and suffixes[-1] in _COMPRESSIONS:
+        suffixes.pop()
+    return _EXTENSIONS.get(suffixes[-1]) if suffixes else None
+
+
+def _told_by_content(opened: Opened) -> Format | None:
+    return "parquet" if opened.head(len(_PARQUET)) == _PARQUET else None
+
+
+def _told_by_line(text: bytes) -> Format:
+    """Tell svmlight text, a number and then words with colons, from comma-separated text."""
+    lines = (line.partition(b"#")[0].split(None, 2) for line in io.BytesIO(text))
+    label, *words = next(filter(None, lines), [b"0"])
+    try:
+        float(label)
+    except ValueError:
+        return "csv"
+    return "svmlight" if all(b":" in word for word in words[:1]) else "csv"

@@ -1,0 +1,221 @@
+"""A scaler that learns its statistics from a stream."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from cbrank import kernels
+
+
+class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Scale rows by what the stream has shown so far.
+
+    Sparse rows are never centred, and may be wider than those before: features appear as a
+    stream goes. A feature that never changed is divided by 1.
+
+    Parameters
+    ----------
+    kind : {"standard", "unit", "maxabs", "none"}, default="standard"
+        Divide each feature by its standard deviation, dense rows after taking its mean away;
+        divide each row by its length; divide each feature by its largest absolute value; or
+        leave rows as they are.
+
+    Attributes
+    ----------
+    n_rows_seen_ : int
+        The rows learned from.
+    n_features_in_ : int
+        The features met so far.
+
+    Examples
+    --------
+    >>> from cbrank.streams import StreamScaler
+    >>> scaler = StreamScaler("maxabs")
+    >>> scaler.learn_transform([[2.0], [4.0], [1.0]])
+    array([[1.  ],
+           [1.  ],
+           [0.25]])
+    >>> scaler.transform([[8.0]])
+    array([[2.]])
+    """
+
+    n_features_in_: int
+    kind: Literal["standard", "unit", "maxabs", "none"]
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kind": [StrOptions({"standard", "unit", "maxabs", "none"})]
+    }
+
+    def __init__(self, kind: str = "standard") -> None:
+        self.kind = kind  # type: ignore[assignment]
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the statistics anew.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        StreamScaler
+            The scaler itself.
+        """
+        self.__dict__.pop("_known", None)
+        return self.partial_fit(X, y)
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+        """Go on learning the statistics.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        StreamScaler
+            The scaler itself.
+        """
+        self.learn_transform(X)
+        return self
+
+    def learn_transform(self, X: Any) -> Any:
+        """Learn from each row in turn and scale it by the statistics that include it.
+
+        Any split of the rows into chunks gives the same result to the last bit.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; they are not changed.
+
+        Returns
+        -------
+        ndarray or csr_array of shape (n_samples, n_features)
+            The scaled rows.
+        """
+        self._validate_params()
+        X = self._check(X, learn=True)
+        return self._scaled(X, learn=True)
+
+    def transform(self, X: Any) -> Any:
+        """Scale rows by the statistics as they are.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; they are not changed.
+
+        Returns
+        -------
+        ndarray or csr_array of shape (n_samples, n_features)
+            The scaled rows.
+        """
+        check_is_fitted(self)
+        return self._scaled(self._check(X, learn=False), learn=False)
+
+    @property
+    def n_rows_seen_(self) -> int:
+        """The rows learned from."""
+        return int(self._known["rows"][0])
+
+    # What is known, by kind ----------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_known")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _check(self, X: Any, learn: bool) -> Any:
+        """Return checked rows; make room for what they teach."""
+        first = not self.__sklearn_is_fitted__()
+        form: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
+        if first or not sp.issparse(X):
+            X = validate_data(self, X, reset=first, **form)
+        else:
+            X = check_array(X, **form)
+        if first:
+            self._known = _nothing(self.kind)
+        if learn:
+            self.n_features_in_ = max(self.n_features_in_, X.shape[1])
+        self._known = {
+            name: np.require(
+                known if name == "rows" else _widened(known, self.n_features_in_),
+                requirements="W",
+            )
+            for name, known in self._known.items()
+        }
+        if sp.issparse(X) and not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        return X
+
+    def _scaled(self, X: Any, learn: bool) -> Any:
+        if self.kind == "none":
+            self._known["rows"] += X.shape[0] if learn else 0
+            return X
+        if not sp.issparse(X):
+            return self._scaled_dense(X, learn)
+        out = self._scaled_entries(X, learn)
+        return type(X)((out, X.indices, X.indptr), shape=X.shape)
+
+    def _scaled_dense(self, X: NDArray[np.float64], learn: bool) -> NDArray[np.float64]:
+        scaling, known, out = kernels.scaling, self._known, np.empty(X.shape)
+        if self.kind == "standard":
+            scaling.standard(X, learn, scaling.Moments(**known), out)
+        elif self.kind == "maxabs":
+            scaling.largest(X, learn, known["rows"], known["largest"], out)
+        else:
+            ends = np.arange(X.shape[0] + 1) * X.shape[1]
+            scaling.unit(ends, X.ravel(), learn, known["rows"], out.ravel())
+        return out
+
+    def _scaled_entries(self, X: Any, learn: bool) -> NDArray[np.float64]:
+        scaling, known, out = kernels.scaling, self._known, np.empty(X.data.size)
+        indptr, indices = X.indptr.astype(np.int64), X.indices.astype(np.int64)
+        if self.kind == "standard":
+            moments = scaling.Moments(**known)
+            scaling.standard_sparse(indptr, indices, X.data, learn, moments, out)
+        elif self.kind == "maxabs":
+            largest = known["largest"]
+            scaling.largest_sparse(indptr, indices, X.data, learn, known["rows"], largest, out)
+        else:
+            scaling.unit(indptr, X.data, learn, known["rows"], out)
+        return out
+
+    def _state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Return what is known, as arrays and facts for JSON."""
+        return dict(self._known), {"kind": self.kind, "n_features_in": self.n_features_in_}
+
+    @classmethod
+    def _from_state(cls, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> Self:
+        """Return the scaler whose state that is."""
+        scaler = cls(facts["kind"])
+        scaler._known = {name: np.array(known) for name, known in arrays.items()}
+        scaler.n_features_in_ = facts["n_features_in"]
+        return scaler
+
+
+def _nothing(kind: str) -> dict[str, NDArray[Any]]:
+    """Return what is known before any row: the count of rows, and arrays by feature."""
+    names = {"standard": ("counts", "means", "squares"), "maxabs": ("largest",)}.get(kind, ())
+    return {"rows": np.zeros(1, np.int64)} | {name: np.zeros(0) for name in names}
+
+
+def _widened(known: NDArray[Any], width: int) -> NDArray[Any]:
+    return np.concatenate([known, np.zeros(width - len(known))]) if len(known) < width else known

@@ -1,0 +1,203 @@
+"""Bytes from a path, plain or compressed, from standard input or from an open file."""
+
+import bz2
+import contextlib
+import glob
+import gzip
+import importlib
+import io
+import lzma
+import os
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import IO, Any, NamedTuple, cast
+
+Source = str | os.PathLike[str] | IO[bytes]
+
+_GZIP, _BZIP2, _XZ, _ZSTD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
+_ZSTD_MODULES = ("compression.zstd", "backports.zstd")
+_SKIPPED = 2**20
+_DAMAGE = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error)
+
+
+def source_name(source: Source) -> str:
+    """Return what to call a source in a message.
+
+    Examples
+    --------
+    >>> source_name("-")
+    '<stdin>'
+    """
+    if isinstance(source, str | os.PathLike):
+        return "<stdin>" if source == "-" else os.fspath(source)
+    return str(getattr(source, "name", "<stream>"))
+
+
+@contextlib.contextmanager
+def open_bytes(source: Source) -> Iterator[IO[bytes]]:
+    """Open a source to read bytes from, decompressed.
+
+    Parameters
+    ----------
+    source : path, "-" or binary file
+        A path's or standard input's compression (gzip, bzip2, xz, Zstandard) is told by its
+        first bytes. An open file is read as it is, and left open.
+
+    Yields
+    ------
+    binary file
+        The bytes.
+
+    Raises
+    ------
+    OSError
+        If the path cannot be read.
+    ValueError
+        If compressed data are damaged, or no module for Zstandard is installed.
+
+    Examples
+    --------
+    >>> import io
+    >>> with open_bytes(io.BytesIO(b"1 1:0.5")) as stream:
+    ...     stream.read()
+    b'1 1:0.5'
+    """
+    with open_source(source) as opened:
+        yield opened.stream
+
+
+class Opened(NamedTuple):
+    """A source's bytes, decompressed, and as they lie on disk."""
+
+    stream: IO[bytes]
+    raw: IO[bytes]
+
+    def skip(self, count: int, name: str) -> None:
+        """Pass over `count` bytes of the stream, at once where it is a plain file."""
+        if self.stream is self.raw and self.seekable():
+            self.raw.seek(count, io.SEEK_CUR)
+            return
+        while count and (data := self.stream.read(min(count, _SKIPPED))):
+            count -= len(data)
+        if count:
+            raise ValueError(f"{name} ends before the place where reading stopped last time.")
+
+    def head(self, count: int) -> bytes:
+        """Return the first bytes on disk without taking them; none of what cannot be peeked at."""
+        if isinstance(self.raw, io.BufferedReader):
+            return self.raw.peek(count)[:count]
+        if not self.seekable():
+            return b""
+        found = self.raw.read(count)
+        self.raw.seek(-len(found), io.SEEK_CUR)
+        return found
+
+    def seekable(self) -> bool:
+        """Say whether one can go to any place on disk."""
+        return hasattr(self.raw, "seekable") and self.raw.seekable()
+
+    def consumed(self, offset: int) -> int:
+        """Return the bytes taken from disk, or from a pipe the `offset` reached."""
+        return self.raw.tell() if self.seekable() else offset
+
+
+@contextlib.contextmanager
+def open_source(source: Source, *, own_input: bool = False) -> Iterator[Opened]:
+    """Open a source as `open_bytes` does, with its raw bytes at hand.
+
+    With `own_input` standard input is read through a descriptor of its own, so that a thread
+    blocked in reading it cannot keep the interpreter from closing.
+    """
+    name = source_name(source)
+    try:
+        if isinstance(source, str | os.PathLike):
+            with _raw(source, own_input) as raw, _decompressed(raw, name) as stream:
+                yield Opened(stream, raw)
+        else:
+            yield Opened(source, source)
+    except Exception as reason:
+        if not _is_damage(reason):
+            raise
+        raise ValueError(f"{name}: damaged compressed data: {reason}") from reason
+
+
+def find_sources(paths: Source | Sequence[Source]) -> list[Source]:
+    """Return the sources in order, globs replaced by the files they match, by name.
+
+    Raises
+    ------
+    OSError
+        If a file is missing or is a folder.
+    ValueError
+        If a glob matches nothing, or there is no path.
+
+    Examples
+    --------
+    >>> find_sources("-")
+    ['-']
+    """
+    single = isinstance(paths, str | os.PathLike) or hasattr(paths, "read")
+    given = [cast(Source, paths)] if single else list(cast(Sequence[Source], paths))
+    if not given:
+        raise ValueError("There is no input: give a path, a glob or '-' for standard input.")
+    return [source for path in given for source in _matches(path)]
+
+
+def _matches(path: Source) -> list[Source]:
+    if not isinstance(path, str | os.PathLike) or path == "-":
+        return [path]
+    text = os.fspath(path)
+    if not os.path.lexists(text) and glob.has_magic(text):
+        found = sorted(glob.glob(text))  # noqa: PTH207
+        if not found:
+            raise ValueError(f"{text}: no file matches.")
+        return [source for name in found for source in _matches(name)]
+    if Path(text).is_dir():
+        raise IsADirectoryError(f"{text} is a folder; give its files: {Path(text, '*')}.")
+    if not Path(text).exists():
+        raise FileNotFoundError(f"{text}: there is no such file.")
+    return [path]
+
+
+def _is_damage(reason: Exception) -> bool:
+    """Tell a decompressor's complaint from other errors; bzip2's is an OSError without number."""
+    nameless = type(reason) is OSError and reason.errno is None
+    return isinstance(reason, _DAMAGE) or nameless or type(reason).__name__ == "ZstdError"
+
+
+def _raw(
+    source: str | os.PathLike[str], own_input: bool
+) -> AbstractContextManager[io.BufferedReader]:
+    if source != "-":
+        return Path(source).open("rb")
+    shared = cast(io.BufferedReader, sys.stdin.buffer)
+    if own_input:
+        with contextlib.suppress(OSError):
+            return os.fdopen(os.dup(shared.fileno()), "rb")
+    return contextlib.nullcontext(shared)
+
+
+def _decompressed(raw: io.BufferedReader, name: str) -> AbstractContextManager[IO[bytes]]:
+    start = raw.peek(len(_XZ))
+    if start.startswith(_GZIP):
+        return cast(IO[bytes], gzip.GzipFile(fileobj=raw))
+    if start.startswith(_BZIP2):
+        return cast(IO[bytes], bz2.BZ2File(raw))
+    if start.startswith(_XZ):
+        return cast(IO[bytes], lzma.LZMAFile(raw))
+    if start.startswith(_ZSTD):
+        return cast(IO[bytes], _zstd(name).open(raw, "rb"))
+    return contextlib.nullcontext(raw)
+
+
+def _zstd(name: str) -> Any:
+    for module in _ZSTD_MODULES:
+        with contextlib.suppress(ImportError):
+            return importlib.import_module(module)
+    raise ValueError(
+        f"{name}: Zstandard data, and no module to read them with; "
+        "pip install 'cbrank[zstd]', or decompress the file first."
+    )

@@ -1,0 +1,108 @@
+"""Parquet: row groups, types, gaps and damage."""
+
+import gzip
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from cbrank.streams import Columns, open_stream
+
+TABLE = {
+    "whole": [1, 2, 3],
+    "real": [0.5, 1.5, 2.5],
+    "flag": [True, False, True],
+    "city": ["Oslo", None, "Rome"],
+    "y": [0, 1, 0],
+}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "x.parquet"
+
+
+def write(path, **changes):
+    parquet.write_table(pa.table(TABLE | changes), path)
+    return path
+
+
+def read(path, columns=None, **options):
+    columns = columns or Columns("y", drop=["city"])
+    with open_stream(path, columns=columns, **options) as stream:
+        return list(stream), stream
+
+
+def test_numbers_flags_and_categories(path):
+    chunks, _ = read(write(path), Columns("y", categorical={"city": "onehot"}))
+    expected = [[1, 0.5, 1, 1, 0, 0], [2, 1.5, 0, 0, 1, 0], [3, 2.5, 1, 0, 0, 1]]
+    assert chunks[0].X.toarray().tolist() == expected
+    assert chunks[0].y.tolist() == [0, 1, 0]
+
+
+def test_dictionaries_decimals_and_small_numbers_are_numbers_too(path):
+    changes = {
+        "whole": pa.array([1, 2, 3], pa.decimal128(5, 1)),
+        "real": pa.array([1, 2, 3], pa.uint8()),
+        "flag": pa.array([1, 2, 3], pa.float32()),
+        "city": pa.array(["a", "b", "a"]).dictionary_encode(),
+    }
+    chunks, _ = read(write(path, **changes), Columns("y", id="city"))
+    assert chunks[0].X.tolist() == [[1] * 3, [2] * 3, [3] * 3]
+    assert chunks[0].ids == ["a", "b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"real": [0.5, None, 1.0]}, "row 2, column 'real': the value is missing; fill gaps"),
+        ({"whole": [1, None, 1]}, "row 2, column 'whole': the value is missing; fill gaps"),
+        ({"real": [0.5, 1.0, float("nan")]}, "row 3, column 'real': the value is missing"),
+        ({"real": [float("-inf"), 1.0, 2.0]}, "row 1, column 'real': the value is infinite"),
+        ({"y": [0, 1, 7]}, "row 3, column 'y': the label '7' is neither '0' nor '1'."),
+        ({"y": [0, None, 1]}, "row 2, column 'y': the label is missing."),
+        ({"y": [0.0, 1.0, float("nan")]}, "row 3, column 'y': the label is missing."),
+    ],
+)
+def test_bad_rows_are_named_or_skipped(path, changes, complaint):
+    columns = Columns("y", positive="1", drop=["city"])
+    columns.labels.negative = "0"
+    with pytest.raises(ValueError, match=r"x\.parquet, row") as caught:
+        read(write(path, **changes), columns)
+    assert str(caught.value).startswith(f"{path}, {complaint}")
+    chunks, stream = read(path, columns, on_error="skip")
+    assert len(chunks[0].y) == 2
+    assert stream.complaints == [str(caught.value)]
+    assert stream.position.errors == 1
+
+
+def test_columns_that_are_no_numbers_are_refused(path):
+    with pytest.raises(ValueError, match=r"column 'city': (large_)?string is not a number; if the"):
+        read(write(path), Columns("y"))
+    when = np.array(["2026-01-01"] * 3, "datetime64[ns]")
+    with pytest.raises(ValueError, match=r"column 'real': timestamp\[ns\] is not a number"):
+        read(write(path, real=when))
+
+
+def test_damage_is_a_value_error(path):
+    data = write(path).read_bytes()
+    for damaged in (data[:-9], data[:40], b"PAR1", data[:60] + b"\xff" * 60 + data[120:]):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"x\.parquet"):
+            read(path)
+
+
+def test_parquet_in_a_pipe_or_compressed_is_refused(path, tmp_path):
+    compressed = tmp_path / "x.parquet.gz"
+    compressed.write_bytes(gzip.compress(write(path).read_bytes()))
+    with pytest.raises(ValueError, match="Parquet is read from plain files only"):
+        read(compressed)
+
+
+def test_without_pyarrow_the_extra_is_named(path, monkeypatch):
+    write(path)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ValueError, match=r"pip install 'cbrank\[parquet\]'"):
+        read(path)
