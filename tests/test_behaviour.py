@@ -17,6 +17,8 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
+from cbrank.metrics import optimal_operating_point
+
 every_ranker = pytest.mark.parametrize("name", RANKERS)
 sparse_ranker = pytest.mark.parametrize("name", SPARSE)
 
@@ -240,6 +242,34 @@ def test_threshold_in_a_stream(name, german):
     assert np.mean(ranker.predict(X) == y) > 0.6
     mirrored = make(name).partial_fit(X[y == 1][:5], y[y == 1][:5], classes=[0, 1])
     assert mirrored.predict(X).min() == 1
+
+
+def buffered_operating_point(ranker):
+    labels, scores = ranker._buffered_scores()
+    cost_fp, cost_fn = ranker._class_weights(ranker.classes_, ranker.n_seen_)
+    prior = ranker.n_seen_[1] / ranker.n_seen_.sum()
+    return optimal_operating_point(
+        labels, scores, cost_fp=cost_fp, cost_fn=cost_fn, prior=prior
+    ).threshold
+
+
+@every_ranker
+def test_threshold_follows_whatever_changes_in_a_stream(name, german):
+    X, y = german
+    ranker, costs = make(name).partial_fit(X[:200], y[:200]), {1: 2.0}
+    changes = [
+        lambda: ranker.partial_fit(X[200:300], y[200:300]),
+        lambda: ranker.learn_one(X[300], y[300]),
+        lambda: ranker.set_params(class_weight=costs),
+        lambda: costs.update({1: 9.0}),
+        lambda: ranker.set_params(class_weight="balanced"),
+        lambda: ranker.set_params(**({"average": False} if hasattr(ranker, "average") else {})),
+        lambda: ranker.fit(X[1:301], y[1:301]).learn_one(X[0], y[0]),
+    ]
+    for change in changes:
+        change()
+        for _ in range(2):
+            assert ranker.threshold_ == buffered_operating_point(ranker)
 
 
 LATEST = [name for name in RANKERS if getattr(make(name), "policy", "fifo") == "fifo"]
