@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from learners import RANKERS, SPARSE, assert_same, make
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import roc_auc_score
 
 from cbrank.metrics import optimal_operating_point
@@ -38,6 +39,15 @@ def test_learns_to_rank(name, german):
     assert ranker.score(X[800:], y[800:]) > 0.7
     assert ranker.score(X, y) == pytest.approx(roc_auc_score(y, ranker.decision_function(X)))
     np.testing.assert_allclose(ranker.decision_function(X), X @ ranker.coef_[0])
+
+
+def test_score_is_the_auc_and_says_where_there_is_none(german):
+    X, y = german
+    ranker, weights = make("cbr").fit(X, y), np.random.RandomState(0).randint(0, 3, len(y))
+    expected = roc_auc_score(y, ranker.decision_function(X), sample_weight=weights)
+    assert ranker.score(X, y, sample_weight=weights) == pytest.approx(expected)
+    with pytest.warns(UndefinedMetricWarning, match="one class"):
+        assert np.isnan(ranker.score(X[y == 1], y[y == 1]))
 
 
 @every_ranker

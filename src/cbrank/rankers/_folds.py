@@ -4,9 +4,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import get_scorer, roc_auc_score
+from sklearn.metrics import get_scorer
 from sklearn.model_selection import check_cv
 
+from cbrank.metrics import auc_of
 from cbrank.rankers._base import Ranker
 
 Floats = NDArray[np.float64]
@@ -54,17 +55,17 @@ def held_out_score(
 ) -> float:
     """Fit a new ranker and measure it on the rows held out: by their AUC if `scoring` is None."""
     weights = _fit(ranker, rows, fold.fit, random)
-    weighting = {"sample_weight": rows.weights[fold.measure]} if rows.weighted else {}
+    held_weights = rows.weights[fold.measure]
     if scoring is None:
         scores = ranker._scores(rows.X)[fold.measure]
-        if not np.isfinite(scores).all():
-            return np.nan
-        return float(roc_auc_score(rows.labels[fold.measure], scores, **weighting))
+        positive = rows.labels[fold.measure] == 1
+        return auc_of(positive, scores, held_weights) if np.isfinite(scores).all() else np.nan
     ranker.n_features_in_ = rows.X.shape[1]
     ranker._threshold = ranker._operating_point(
         rows.labels[fold.fit], ranker._scores(rows.X)[fold.fit], sample_weight=weights[fold.fit]
     )
     held = rows.X[fold.measure], rows.y[fold.measure]
+    weighting = {"sample_weight": held_weights} if rows.weighted else {}
     return float(get_scorer(scoring)(ranker, *held, **weighting))
 
 

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_is_fitted
 
-from cbrank.metrics import operating_point_of, optimal_operating_point
+from cbrank.metrics import auc_of, operating_point_of, optimal_operating_point
 from cbrank.rankers import _checks
 
 
@@ -159,7 +159,10 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """
         scores = self.decision_function(X)
         labels = _checks.encode(_checks.check_labels(y, X), self.classes_)
-        return float(roc_auc_score(labels, scores, sample_weight=sample_weight))
+        weights = _checks.check_weights(sample_weight, scores)
+        if np.isfinite(scores).all() and len(np.unique(labels[weights > 0])) == 2:
+            return auc_of(labels == 1, scores, weights)
+        return float(roc_auc_score(labels, scores, sample_weight=sample_weight))  # it says why not
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
