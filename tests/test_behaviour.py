@@ -15,7 +15,10 @@ from hypothesis import strategies as st
 from learners import RANKERS, SPARSE, assert_same, make
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import roc_auc_score
+
+from cbrank.metrics import optimal_operating_point
 
 every_ranker = pytest.mark.parametrize("name", RANKERS)
 sparse_ranker = pytest.mark.parametrize("name", SPARSE)
@@ -36,6 +39,15 @@ def test_learns_to_rank(name, german):
     assert ranker.score(X[800:], y[800:]) > 0.7
     assert ranker.score(X, y) == pytest.approx(roc_auc_score(y, ranker.decision_function(X)))
     np.testing.assert_allclose(ranker.decision_function(X), X @ ranker.coef_[0])
+
+
+def test_score_is_the_auc_and_says_where_there_is_none(german):
+    X, y = german
+    ranker, weights = make("cbr").fit(X, y), np.random.RandomState(0).randint(0, 3, len(y))
+    expected = roc_auc_score(y, ranker.decision_function(X), sample_weight=weights)
+    assert ranker.score(X, y, sample_weight=weights) == pytest.approx(expected)
+    with pytest.warns(UndefinedMetricWarning, match="one class"):
+        assert np.isnan(ranker.score(X[y == 1], y[y == 1]))
 
 
 @every_ranker
@@ -240,6 +252,34 @@ def test_threshold_in_a_stream(name, german):
     assert np.mean(ranker.predict(X) == y) > 0.6
     mirrored = make(name).partial_fit(X[y == 1][:5], y[y == 1][:5], classes=[0, 1])
     assert mirrored.predict(X).min() == 1
+
+
+def buffered_operating_point(ranker):
+    labels, scores = ranker._buffered_scores()
+    cost_fp, cost_fn = ranker._class_weights(ranker.classes_, ranker.n_seen_)
+    prior = ranker.n_seen_[1] / ranker.n_seen_.sum()
+    return optimal_operating_point(
+        labels, scores, cost_fp=cost_fp, cost_fn=cost_fn, prior=prior
+    ).threshold
+
+
+@every_ranker
+def test_threshold_follows_whatever_changes_in_a_stream(name, german):
+    X, y = german
+    ranker, costs = make(name).partial_fit(X[:200], y[:200]), {1: 2.0}
+    changes = [
+        lambda: ranker.partial_fit(X[200:300], y[200:300]),
+        lambda: ranker.learn_one(X[300], y[300]),
+        lambda: ranker.set_params(class_weight=costs),
+        lambda: costs.update({1: 9.0}),
+        lambda: ranker.set_params(class_weight="balanced"),
+        lambda: ranker.set_params(**({"average": False} if hasattr(ranker, "average") else {})),
+        lambda: ranker.fit(X[1:301], y[1:301]).learn_one(X[0], y[0]),
+    ]
+    for change in changes:
+        change()
+        for _ in range(2):
+            assert ranker.threshold_ == buffered_operating_point(ranker)
 
 
 LATEST = [name for name in RANKERS if getattr(make(name), "policy", "fifo") == "fifo"]

@@ -20,6 +20,7 @@ from cbrank.metrics import (
     OperatingPoint,
     ProgressiveAUC,
     accuracy_at_operating_point,
+    auc_of,
     optimal_operating_point,
 )
 
@@ -183,6 +184,20 @@ class TestOperatingPoint:
     def test_any_two_labels(self, labels, pos_label):
         point = optimal_operating_point(labels, [0.1, 0.2, 0.3], pos_label=pos_label)
         assert point == (0.2, 0, 1)
+
+
+class TestAUC:
+    @given(two_classes())
+    def test_is_the_share_of_pairs_to_the_last_bit(self, rows):
+        labels, values, weights = map(np.array, rows)
+        pairs = brute_auc(np.repeat(labels, weights), np.repeat(values, weights))
+        assert auc_of(labels == 1, values, weights.astype(float)) == pairs
+
+    @given(two_classes(), st.integers(-300, 300))
+    def test_is_scikit_learns_whatever_the_size_of_the_weights(self, rows, exponent):
+        labels, values, weights = map(np.array, rows)
+        expected = pytest.approx(roc_auc_score(labels, values, sample_weight=weights))
+        assert auc_of(labels == 1, values, weights * 10.0**exponent) == expected
 
 
 class TestAccuracy:

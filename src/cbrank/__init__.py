@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from cbrank.rankers import (
         AdaOAMRanker,
         CBRanker,
+        CBRankerCV,
         FTRLAUCRanker,
         OAMRanker,
         OPAUCRanker,
@@ -22,6 +23,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AdaOAMRanker",
     "CBRanker",
+    "CBRankerCV",
     "FTRLAUCRanker",
     "ModelFileError",
     "OAMRanker",
@@ -41,7 +43,7 @@ def __getattr__(name: str) -> Any:
     """Import a public name at its first use, so that the command line starts at once."""
     if name not in {*__all__, "modelfile", "rankers"}:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name.endswith("Ranker"):
+    if "Ranker" in name:
         return getattr(importlib.import_module("cbrank.rankers"), name)
     if name in {"ModelFileError", "load", "save"}:
         return getattr(importlib.import_module("cbrank.modelfile"), name)

@@ -2,6 +2,7 @@
 
 from cbrank.rankers.adaoam import AdaOAMRanker
 from cbrank.rankers.cbr import CBRanker
+from cbrank.rankers.cbr_cv import CBRankerCV
 from cbrank.rankers.ftrl import FTRLAUCRanker
 from cbrank.rankers.oam import OAMRanker
 from cbrank.rankers.opauc import OPAUCRanker
@@ -12,6 +13,7 @@ from cbrank.rankers.uniexp import UniExpRanker
 __all__ = [
     "AdaOAMRanker",
     "CBRanker",
+    "CBRankerCV",
     "FTRLAUCRanker",
     "OAMRanker",
     "OPAUCRanker",

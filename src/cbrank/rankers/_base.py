@@ -270,7 +270,7 @@ class Ranker(LinearScorer):
         order: NDArray[np.int64],
         balanced: bool,
     ) -> None:
-        self._threshold = None
+        self._threshold = self._stream_threshold = None
         if self._sparse or isinstance(X, np.ndarray):
             self._stream(X, labels, weights, order, balanced)
             return

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_is_fitted
 
-from cbrank.metrics import optimal_operating_point
+from cbrank.metrics import auc_of, operating_point_of, optimal_operating_point
 from cbrank.rankers import _checks
 
 
@@ -21,7 +21,8 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     _model: Any  # a tuple of arrays, the kernel's
     _buffer: Any
     _sparse: bool
-    _threshold: float | None
+    _threshold: float | None  # of the rows of a fit
+    _stream_threshold: tuple[tuple[Any, ...], float] | None = None  # of the buffer, and for what
 
     @abstractmethod
     def _weights(self) -> NDArray[np.float64]:
@@ -63,12 +64,20 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         seen = self._buffer.seen
         if not seen.all():
             return np.inf if seen[0] else -np.inf
+        costs = tuple(self._class_weights(self.classes_, seen).tolist())
+        given = (*costs, getattr(self, "average", None))
+        if self._stream_threshold is None or self._stream_threshold[0] != given:
+            self._stream_threshold = given, self._buffered_threshold(*costs)
+        return self._stream_threshold[1]
+
+    def _buffered_threshold(self, cost_fp: float, cost_fn: float) -> float:
+        """Return the optimal operating point of the buffered rows at the stream's class shares."""
         labels, scores = self._buffered_scores()
-        negative, positive = self._class_weights(self.classes_, seen)
-        prior = seen[1] / seen.sum()
-        return self._operating_point(
-            labels, scores, cost_fp=negative, cost_fn=positive, prior=prior
-        )
+        if not np.isfinite(scores).all():
+            return np.inf
+        positive, weights = labels == 1, np.ones(len(scores))
+        prior = self._buffer.seen[1] / self._buffer.seen.sum()
+        return operating_point_of(positive, scores, weights, cost_fp, cost_fn, prior).threshold
 
     @staticmethod
     def _operating_point(
@@ -81,15 +90,16 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def _buffered_scores(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the labels and scores of the buffered rows, the scores as everywhere else."""
         buffer = self._buffer
-        slots = np.arange(len(buffer.rows[0] if not self._sparse else buffer.length[0]))
-        held = slots < buffer.size[:, None]
+        labels = np.repeat([0, 1], buffer.size)
         if not self._sparse:
-            return np.repeat([0, 1], buffer.size), self._scores(buffer.rows[held])
+            held = zip(buffer.rows, buffer.size, strict=True)
+            return labels, np.concatenate([self._scores(rows[:size]) for rows, size in held])
+        held = np.arange(buffer.length.shape[1]) < buffer.size[:, None]
         width = np.arange(buffer.values.shape[2]) < buffer.length[held][:, None]
         indptr = np.concatenate([[0], np.cumsum(buffer.length[held])])
         rows = (buffer.values[held][width], buffer.indices[held][width], indptr)
         shape = (len(indptr) - 1, len(self._weights()))
-        return np.repeat([0, 1], buffer.size), self._scores(sp.csr_array(rows, shape=shape))
+        return labels, self._scores(sp.csr_array(rows, shape=shape))
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the ranking score of each row: the higher, the likelier positive.
@@ -149,7 +159,10 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """
         scores = self.decision_function(X)
         labels = _checks.encode(_checks.check_labels(y, X), self.classes_)
-        return float(roc_auc_score(labels, scores, sample_weight=sample_weight))
+        weights = _checks.check_weights(sample_weight, scores)
+        if np.isfinite(scores).all() and len(np.unique(labels[weights > 0])) == 2:
+            return auc_of(labels == 1, scores, weights)
+        return float(roc_auc_score(labels, scores, sample_weight=sample_weight))  # it says why not
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

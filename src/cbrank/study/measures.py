@@ -4,9 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
-from cbrank.metrics import accuracy_at_operating_point
+from cbrank.metrics import accuracy_at_operating_point, auc_of
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -34,17 +33,12 @@ class Measures(NamedTuple):
 def auc(y: Labels, scores: Floats) -> float:
     """Return the share of (positive, negative) pairs ranked right, ties counted half.
 
-    Ranks are whole or half numbers, so equal rankings have equal AUCs to the last bit; and it
-    takes a tenth of the time of scikit-learn's function.
-
     Examples
     --------
     >>> auc(np.array([0, 1, 0, 1]), np.array([0.1, 0.4, 0.4, 0.9]))
     0.875
     """
-    positives = int(y.sum())
-    below = rankdata(scores)[y == 1].sum() - positives * (positives + 1) / 2
-    return float(below / (positives * (len(y) - positives)))
+    return auc_of(y == 1, scores, np.ones(len(y)))
 
 
 def measure(y: Labels, scores: Floats, threshold: float) -> Measures:

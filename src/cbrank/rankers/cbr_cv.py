@@ -1,0 +1,268 @@
+"""Confidence-weighted bipartite ranking with C chosen by cross-validation."""
+
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from numbers import Integral
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs  # type: ignore[import-untyped]
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import get_scorer_names
+from sklearn.model_selection import BaseCrossValidator
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from cbrank.rankers import _checks
+from cbrank.rankers._folds import Fold, Rows, held_out_score, split
+from cbrank.rankers.cbr import CBRanker, Scores
+
+_LARGEST_EXPONENT = 10  # the paper's grid is 2^-10, ..., 2^10
+
+
+class CBRankerCV(CBRanker):
+    """Confidence-weighted bipartite ranking with C chosen by cross-validation.
+
+    Every C is fitted on every fold and measured on the rows held out. The C with the best mean
+    is chosen, the smallest among equals, and the ranker learns from all rows with it. The fits
+    run in threads over one copy of the data, and choose what a plain loop over `CBRanker` would.
+
+    Parameters
+    ----------
+    Cs : int or array-like of shape (n_Cs,), default=21
+        Values of C to choose from, or how many, spaced evenly from 2^-10 to 2^10 on a log scale.
+        The default is the paper's grid, the powers of two.
+    cv : int, splitter or iterable of (train, test) indices, default=3
+        A number of folds is stratified and keeps the order of the rows. Where rows belong to
+        groups, pass ``cv=list(GroupKFold().split(X, y, groups))``.
+    scoring : str, callable or None, default=None
+        What to be best at: a scorer's name, or a function of a ranker, rows and labels. By
+        default the ROC AUC.
+    n_jobs : int or None, default=None
+        Fits at a time, each in a thread; -1 means one for every core, None one.
+    refit : bool, default=True
+        Whether to learn from all rows with the C chosen. If not, the ranker has chosen but not
+        learned, and `partial_fit` starts a stream with `C_`.
+    eta : float, default=0.7
+        Confidence wanted of each pair, between 0.5 and 1.
+    buffer_size : int, default=50
+        Rows kept of each class.
+    policy : {"fifo", "reservoir"}, default="fifo"
+        Whether the buffer holds the latest rows or a uniform sample of all.
+    covariance : {"full", "diagonal"}, default="full"
+        Full covariance takes d x d numbers; the diagonal suits high dimensions and sparse rows.
+    diagonal_update : {"paper", "precision", "drop"}, default="paper"
+        Form of the diagonal update: the paper's Proposition 2 to the letter, its KL-consistent
+        repair, or the diagonal of the full update.
+    average : bool, default=True
+        Whether `coef_` is the polynomial-decay average of the means rather than the last mean.
+    class_weight : {"balanced"}, dict or None, default=None
+        Factors of C for rows of each class, and costs of errors for `threshold_`. Under
+        `partial_fit`, "balanced" goes by the running counts.
+    shuffle : bool, default=True
+        Whether a fit takes its rows in random order.
+    n_passes : int, default=1
+        Passes of a fit over its rows.
+    random_state : int, RandomState instance or None, default=None
+        Source of the shuffling and of the reservoir. All fits start from the same state.
+
+    Attributes
+    ----------
+    C_ : float
+        The C chosen, with which `partial_fit` goes on too.
+    Cs_ : ndarray of shape (n_Cs,)
+        The values it was chosen from.
+    scores_ : ndarray of shape (n_folds, n_Cs)
+        Score of each fold's held-out rows with each C; nan, which ranks last, where the ranking
+        was not finite.
+    best_score_ : float
+        Mean score of the C chosen.
+    coef_ : ndarray of shape (1, n_features)
+        Mean of the weights, averaged over the stream if `average`.
+    covariance_ : ndarray of shape (n_features, n_features) or (n_features,)
+        Covariance of the weights, or their variances where it is diagonal.
+    classes_ : ndarray of shape (2,)
+        The labels; the second is the positive class.
+    threshold_ : float
+        Score from which rows are predicted positive: the optimal operating point of the training
+        rows after `fit`, of the buffered rows, at the stream's class shares, after `partial_fit`.
+    progressive_auc_ : float
+        Share of the pairs (new row, buffered row of the other class) that the mean ranked right
+        before the row was learned from, ties counted half.
+    n_seen_ : ndarray of shape (2,)
+        Rows learned from, of the negative and of the positive class.
+    n_pairs_ : int
+        Pairs met.
+    n_updates_ : int
+        Pairs that moved the model.
+    diverged_ : bool
+        Always False: this ranker does not diverge.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, where `X` is a data frame with string columns.
+
+    See Also
+    --------
+    CBRanker : The same ranker with a C of your own.
+
+    Examples
+    --------
+    >>> from cbrank import CBRankerCV
+    >>> from cbrank.datasets import load
+    >>> X, y, facts = load("german")
+    >>> ranker = CBRankerCV(n_jobs=2, random_state=0).fit(X[:800], y[:800])
+    >>> ranker.C_, ranker.scores_.shape
+    (1.0, (3, 21))
+    >>> round(ranker.score(X[800:], y[800:]), 2)
+    0.8
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **CBRanker._parameter_constraints,
+        "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
+        "cv": ["cv_object"],
+        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
+        "n_jobs": [Integral, None],
+        "refit": ["boolean"],
+    }
+    del _parameter_constraints["C"]
+
+    _chosen: float
+    Cs_: NDArray[np.float64]
+    scores_: NDArray[np.float64]
+    best_score_: float
+
+    def __init__(
+        self,
+        Cs: int | ArrayLike = 2 * _LARGEST_EXPONENT + 1,
+        *,
+        cv: int | BaseCrossValidator | Iterable[Any] = 3,
+        scoring: str | Callable[..., float] | None = None,
+        n_jobs: int | None = None,
+        refit: bool = True,
+        eta: float = 0.7,
+        buffer_size: int = 50,
+        policy: Literal["fifo", "reservoir"] = "fifo",
+        covariance: Literal["full", "diagonal"] = "full",
+        diagonal_update: Literal["paper", "precision", "drop"] = "paper",
+        average: bool = True,
+        class_weight: Literal["balanced"] | dict[Any, float] | None = None,
+        shuffle: bool = True,
+        n_passes: int = 1,
+        random_state: Any = None,
+    ) -> None:
+        self.Cs = Cs
+        self.cv = cv
+        self.scoring = scoring
+        self.n_jobs = n_jobs
+        self.refit = refit
+        self.eta = eta
+        self.buffer_size = buffer_size
+        self.policy = policy
+        self.covariance = covariance
+        self.diagonal_update = diagonal_update
+        self.average = average
+        self.class_weight = class_weight
+        self.shuffle = shuffle
+        self.n_passes = n_passes
+        self.random_state = random_state
+
+    @property
+    def C_(self) -> float:
+        """The C chosen."""
+        if not hasattr(self, "_chosen"):
+            name = type(self).__name__
+            raise NotFittedError(f"{name} chooses C in fit: call fit first, or use CBRanker.")
+        return self._chosen
+
+    @property
+    def C(self) -> float:  # type: ignore[override]
+        """The C that this ranker learns with: the one chosen."""
+        return self.C_
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Choose C by cross-validation, then learn anew from all rows unless ``refit=False``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Rows; a C-ordered float64 array or a CSR matrix is not copied.
+        y : array-like of shape (n_samples,)
+            Two labels; the greater is the positive class.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Factors of C, and weights of the rows held out. A row of weight 0 is as good as absent.
+
+        Returns
+        -------
+        CBRankerCV
+            The ranker itself.
+
+        Examples
+        --------
+        >>> from cbrank import CBRankerCV
+        >>> X, y = [[0.0], [1.0], [2.0], [3.0]], ["no", "yes", "no", "yes"]
+        >>> CBRankerCV(Cs=[0.5, 1.0], cv=2, shuffle=False).fit(X, y).scores_
+        array([[1., 1.],
+               [1., 1.]])
+        """
+        self._validate_params()
+        with self._unchanged_on_error():
+            self._choose(X, y, sample_weight)
+            if self.refit:
+                return super().fit(X, y, sample_weight)
+            self.__dict__.pop("_model", None)
+        return self
+
+    @property
+    def partial_fit(self) -> Callable[..., Self]:
+        """Go on learning from a chunk of a stream with `C_`, as `CBRanker.partial_fit` does."""
+        _ = self.C_
+        return super().partial_fit
+
+    def _choose(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
+        """Set `C_` and what it was chosen by."""
+        Cs, rows = self._grid(), self._check_all(X, y, sample_weight)
+        folds = split(rows, self.cv)
+        self.Cs_, self.scores_ = Cs, self._held_out_scores(Cs.tolist(), rows, folds)
+        means = self.scores_.mean(axis=0)
+        if np.isnan(means).all():
+            raise ValueError(
+                "No C has a score in every fold: scale the columns, or use another scoring."
+            )
+        self.best_score_ = float(np.nanmax(means))
+        self._chosen = float(Cs[means == self.best_score_].min())
+
+    def _grid(self) -> NDArray[np.float64]:
+        if isinstance(self.Cs, int | np.integer):
+            return np.logspace(-_LARGEST_EXPONENT, _LARGEST_EXPONENT, int(self.Cs), base=2.0)
+        Cs = np.array(self.Cs, dtype=np.float64)
+        if Cs.ndim != 1 or not Cs.size or not (np.isfinite(Cs) & (Cs > 0)).all():
+            raise ValueError(f"Cs must be finite numbers above 0, at least one; got {self.Cs!r}.")
+        return Cs
+
+    def _check_all(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Rows:
+        X, y, weights = self._check(X, y, sample_weight, reset=True)
+        if not weights.any():
+            raise ValueError("All sample weights are zero: there is no row to learn from.")
+        classes = _checks.check_classes(y[weights > 0])
+        labels = _checks.encode(y, classes)
+        weighted = weights * self._class_weights(classes)[labels]
+        _checks.check_classes(y[weighted > 0])
+        return Rows(X, y, weights, sample_weight is not None, classes, labels)
+
+    def _held_out_scores(self, Cs: list[float], rows: Rows, folds: list[Fold]) -> Scores:
+        """Return the scores (n_folds, n_Cs); a small C, whose pairs fire most, is fitted first."""
+        parameters = {name: getattr(self, name) for name in CBRanker().get_params() if name != "C"}
+        random = check_random_state(self.random_state)
+        with threadpool_limits(1 if effective_n_jobs(self.n_jobs) > 1 else None, "blas"):
+            scores = Parallel(self.n_jobs, require="sharedmem")(
+                delayed(held_out_score)(
+                    CBRanker(C, **parameters), rows, fold, self.scoring, deepcopy(random)
+                )
+                for C in Cs
+                for fold in folds
+            )
+        return np.reshape(scores, (len(Cs), len(folds))).T
