@@ -245,6 +245,14 @@ class Ranker(LinearScorer):
         self.classes_ = classes
         self._label_of = {label: index for index, label in enumerate(classes.tolist())}
 
+    def _widen(self, n_features: int) -> None:
+        """Make room for features a stream has not shown before: they are as at its start."""
+        self._model = _grown(self._new_model(n_features), self._model)
+        if not self._sparse:
+            fresh = kernels.buffers.empty_dense(self._buffer.rows.shape[1], n_features, 1)
+            self._buffer = _grown(fresh, self._buffer)
+        self.n_features_in_ = n_features
+
     def _class_weights(
         self, classes: NDArray[Any], counts: NDArray[np.int64] | None = None
     ) -> NDArray[np.float64]:
@@ -321,6 +329,13 @@ def _writeable(arrays: Any) -> Any:
     if all(array.flags.writeable for array in arrays):
         return arrays
     return type(arrays)(*(np.array(array) for array in arrays))
+
+
+def _grown(fresh: Any, arrays: Any) -> Any:
+    """Return a tuple of larger arrays, filled with smaller ones."""
+    for large, small in zip(fresh, arrays, strict=True):
+        large[tuple(slice(length) for length in small.shape)] = small
+    return fresh
 
 
 def _csr(X: Any) -> Any:
