@@ -17,6 +17,8 @@ from cbrank import (
 CBR = {
     "cbr": CBRanker(),
     "cbr-paper": CBRanker(C=0.5, average=False),
+    "cbr-auto": CBRanker(C="auto"),
+    "cbr-auto-diagonal": CBRanker(C="auto", covariance="diagonal", policy="reservoir"),
     "cbr-reservoir": CBRanker(policy="reservoir", buffer_size=20),
     "cbr-diagonal": CBRanker(covariance="diagonal"),
     "cbr-precision": CBRanker(covariance="diagonal", diagonal_update="precision", average=False),

@@ -212,8 +212,9 @@ class Ranker(LinearScorer):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        if self.__sklearn_is_fitted__():
-            self._model, self._buffer = _writeable(self._model), _writeable(self._buffer)
+        for name, value in vars(self).items():
+            if isinstance(value, tuple) and hasattr(value, "_fields"):
+                setattr(self, name, _writeable(value))
 
     def _check(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool
@@ -305,7 +306,17 @@ class Ranker(LinearScorer):
         else:
             rows = X.view()
             rows.flags.writeable = False
-        parameters = self._kernel_parameters(balanced)
+        self._run(rows, labels, weights, order, self._kernel_parameters(balanced))
+
+    def _run(
+        self,
+        rows: Any,
+        labels: NDArray[np.int64],
+        weights: NDArray[np.float64],
+        order: NDArray[np.int64],
+        parameters: Any,
+    ) -> None:
+        """Learn rows that are as the kernel wants them."""
         self._kernel()(rows, labels, weights, order, self._buffer, self._model, parameters)
 
     @property
