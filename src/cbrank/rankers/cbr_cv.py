@@ -253,14 +253,26 @@ class CBRankerCV(CBRanker):
         _checks.check_classes(y[weighted > 0])
         return Rows(X, y, weights, sample_weight is not None, classes, labels)
 
+    def _shared(self) -> dict[str, Any]:
+        """Return the parameters that `CBRanker` has too."""
+        return {name: getattr(self, name) for name in CBRanker().get_params() if name != "C"}
+
+    def _as_cbranker(self) -> CBRanker:
+        """Return a `CBRanker` with the C chosen and what has been learned, which both then share."""
+        ranker = CBRanker(self.C_, **self._shared())
+        search = {*self.get_params(deep=False), "Cs_", "scores_", "best_score_", "_chosen"}
+        learned = {name: value for name, value in self.__dict__.items() if name not in search}
+        ranker.__dict__.update(learned)
+        return ranker
+
     def _held_out_scores(self, Cs: list[float], rows: Rows, folds: list[Fold]) -> Scores:
         """Return the scores (n_folds, n_Cs); a small C, whose pairs fire most, is fitted first."""
-        parameters = {name: getattr(self, name) for name in CBRanker().get_params() if name != "C"}
+        shared = self._shared()
         random = check_random_state(self.random_state)
         with threadpool_limits(1 if effective_n_jobs(self.n_jobs) > 1 else None, "blas"):
             scores = Parallel(self.n_jobs, require="sharedmem")(
                 delayed(held_out_score)(
-                    CBRanker(C, **parameters), rows, fold, self.scoring, deepcopy(random)
+                    CBRanker(C, **shared), rows, fold, self.scoring, deepcopy(random)
                 )
                 for C in Cs
                 for fold in folds
