@@ -235,6 +235,7 @@ class Ranker(LinearScorer):
         seed = int(random.randint(1, 2**31 - 1)) * 2**31 + int(random.randint(2**31 - 1))
         n_features, capacity = X.shape[1], getattr(self, "buffer_size", _LAST_ROWS)
         self._sparse = sp.issparse(X) and not self._needs_matrix()
+        self._stream_threshold = None
         self._model = self._new_model(n_features)
         if self._sparse:
             self._buffer = kernels.buffers.empty_sparse(capacity, seed)
