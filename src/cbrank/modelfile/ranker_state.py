@@ -83,7 +83,7 @@ def ranker_from(kind: type[Ranker], arrays: Arrays, facts: Facts) -> Ranker:
     _fill(ranker, own, n_features)
     for name, value in parameters.items():
         setattr(ranker, name, value)
-    ranker._threshold, ranker._stream_threshold = _threshold(facts.get("threshold")), None
+    ranker._threshold = _threshold(facts.get("threshold"))
     ranker.n_features_in_ = n_features
     if len(own) < len(arrays):
         ranker.feature_names_in_ = _names(within("names", arrays), n_features)

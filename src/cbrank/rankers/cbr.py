@@ -28,7 +28,7 @@ class CBRanker(Ranker):
 
     Parameters
     ----------
-    C : float or "auto", default=0.0625
+    C : float or "auto", default="auto"
         Largest step of a pair: how far one pair may move the mean. With "auto", learners with C
         from 2^-12 to 2^4 share the pass and the buffers; after 512 rows, 1,024 and so on the half
         of them with the better progressive AUC goes on, and the best is the ranker.
@@ -116,7 +116,7 @@ class CBRanker(Ranker):
 
     def __init__(
         self,
-        C: float | Literal["auto"] = 0.0625,
+        C: float | Literal["auto"] = "auto",
         *,
         eta: float = 0.7,
         buffer_size: int = 50,

@@ -131,7 +131,7 @@ class CBRankerCV(CBRanker):
     del _parameter_constraints["C"]
 
     _chosen: float
-    Cs_: NDArray[np.float64]
+    _tried: NDArray[np.float64]
     scores_: NDArray[np.float64]
     best_score_: float
 
@@ -177,6 +177,12 @@ class CBRankerCV(CBRanker):
             name = type(self).__name__
             raise NotFittedError(f"{name} chooses C in fit: call fit first, or use CBRanker.")
         return self._chosen
+
+    @property
+    def Cs_(self) -> NDArray[np.float64]:
+        """Every C tried."""
+        _ = self.C_
+        return self._tried.copy()
 
     @property
     def C(self) -> float:  # type: ignore[override]
@@ -226,7 +232,7 @@ class CBRankerCV(CBRanker):
         """Set `C_` and what it was chosen by."""
         Cs, rows = self._grid(), self._check_both_classes(X, y, sample_weight)
         folds = split(rows, self.cv)
-        self.Cs_, self.scores_ = Cs, self._held_out_scores(Cs.tolist(), rows, folds)
+        self._tried, self.scores_ = Cs, self._held_out_scores(Cs.tolist(), rows, folds)
         means = self.scores_.mean(axis=0)
         if np.isnan(means).all():
             raise ValueError(
@@ -250,7 +256,7 @@ class CBRankerCV(CBRanker):
     def _as_cbranker(self) -> CBRanker:
         """Return a `CBRanker` with the C chosen and what has been learned, which both then share."""
         ranker = CBRanker(self.C_, **self._shared())
-        search = {*self.get_params(deep=False), "Cs_", "scores_", "best_score_", "_chosen"}
+        search = {*self.get_params(deep=False), "_tried", "scores_", "best_score_", "_chosen"}
         learned = {name: value for name, value in self.__dict__.items() if name not in search}
         ranker.__dict__.update(learned)
         return ranker
