@@ -22,12 +22,13 @@ def matrix_rate() -> float:
 
 
 def operations(d: int, M: int, rows: int, updates: int) -> float:
-    """Count the additions and multiplications of CBR's blocked sweep with full covariance.
+    """Count the additions and multiplications of CBR's sweep with full covariance.
 
-    A row takes one product with Sigma, 2 d^2, and the margins and variances of its M pairs out
-    of the kept products B Sigma, 6 M d. A pair that fires takes from Sigma a rank-one matrix,
-    d^2 for one triangle, and brings the products of both buffers (8 M d) and the other
-    pairs of its sweep (2 M d) up to date.
+    Up to 127 columns a row takes one product with Sigma, 2 d^2, and the margins of its M pairs,
+    3 M d; a pair that fires takes another, 2 d^2, and a rank-one update, 2 d^2. In blocks a row
+    takes 2 d^2; a pair that fires takes d^2 for one triangle of its rank-one matrix, and 8 M d
+    to bring scores and products of both buffers up to date. Pairs that are looked at and do not
+    fire, and the corrections for updates that wait, are not counted.
 
     Parameters
     ----------
@@ -41,7 +42,11 @@ def operations(d: int, M: int, rows: int, updates: int) -> float:
     float
         The count.
     """
-    return rows * (2.0 * d * d + 6.0 * M * d) + updates * (1.0 * d * d + 10.0 * M * d)
+    from cbrank.kernels.blocked import WORTHWHILE  # noqa: PLC0415
+
+    if d < WORTHWHILE:
+        return rows * (2.0 * d * d + 3.0 * M * d) + updates * 4.0 * d * d
+    return rows * 2.0 * d * d + updates * (1.0 * d * d + 8.0 * M * d)
 
 
 class Peak:
