@@ -51,7 +51,9 @@ def measure(name, run):
     learners = [
         CBRanker(C="auto", random_state=run),
         CBRanker(C=1 / 16, random_state=run),
-        make_pipeline(StandardScaler(), SGDClassifier(average=True, max_iter=1, tol=None)),
+        make_pipeline(
+            StandardScaler(), SGDClassifier(average=True, max_iter=1, tol=None, random_state=run)
+        ),
         batch,
     ]
     fitted = [learner.fit(X[train], y[train]) for learner in learners]

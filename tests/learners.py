@@ -53,6 +53,11 @@ def make(name, **parameters):
 def arrays(ranker):
     """All that a ranker has learned, by name."""
     state = {**ranker._model._asdict(), **ranker._buffer._asdict()}
+    if hasattr(ranker, "_race"):
+        order = np.argsort(ranker._race.alive[1:])  # which depends on who led when
+        state |= {f"rivals.{k}": v[order] for k, v in ranker._rivals._asdict().items()}
+        state |= {f"race.{name}": array for name, array in ranker._race._asdict().items()}
+        state["race.alive"] = np.append(ranker._race.alive[0], ranker._race.alive[1:][order])
     return {name: np.array(array) for name, array in state.items()}
 
 

@@ -78,8 +78,6 @@ def test_easy_streams_fire_seldom_and_noisy_ones_often():
 def test_every_peer_learns_to_rank_what_it_takes(name):
     if missing := PEERS[name].missing():
         pytest.skip(f"{name}: {missing}")
-    if name == "CBR 50, C=auto" and "auto" not in str(CBRanker._parameter_constraints["C"]):
-        pytest.skip('this version of CBRanker has no C="auto"')
     for rows in (DENSE, SPARSE):
         if rows.kind in PEERS[name].takes:
             contestant = Contestant(name, rows)

@@ -1,6 +1,7 @@
 """The fast sweeps give what the plain ones give: they skip work, never an update."""
 
 import numpy as np
+import oracles
 import pytest
 from conftest import real
 from hypothesis import given
@@ -115,3 +116,40 @@ def test_skipping_needs_no_common_origin(covariance):
     assert_alike(learned(X, y, covariance=covariance), plain)
     far = learned(X + 1e6, y, covariance=covariance)
     assert_alike(far, plain, 1e-6)
+
+
+@pytest.mark.parametrize("outlier", [1e9, 1e15, 1e20])
+@pytest.mark.parametrize("row", [0, 3])
+def test_an_outlier_harms_blocks_no_more_than_the_plain_sweep(row, outlier, monkeypatch):
+    X, y = real("german", 600, "standard")
+    X[row, 0] = outlier
+    plain = learned(X, y)
+    monkeypatch.setattr(blocked, "WORTHWHILE", 1)
+    assert_alike(learned(X, y), plain, 1e-8)
+
+
+@pytest.mark.parametrize("C", [1e-307, 0.1])
+@pytest.mark.parametrize("scale", [1e-150, 1e151])
+def test_blocks_stay_finite_at_the_ends_of_the_numbers(scale, C, in_blocks, german):
+    X, y = german
+    ranker = learned(X * scale, y, C=C)
+    assert np.isfinite(ranker.coef_).all()
+    assert np.isfinite(ranker.covariance_).all()
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+@pytest.mark.parametrize("rows", [np.asarray, sparse.csr_array])
+def test_equal_rows_are_ties(rows, covariance, in_blocks):
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((5, 7))[rng.randint(5, size=200)]
+    y = rng.randint(2, size=200)
+    plain = oracle_auc(X, y)
+    ranker = learned(rows(X), y, covariance=covariance)
+    if covariance == "full":
+        assert ranker.progressive_auc_ == pytest.approx(plain, abs=1e-12)
+    dense = learned(X, y, covariance=covariance)
+    assert ranker.progressive_auc_ == dense.progressive_auc_
+
+
+def oracle_auc(X, y):
+    return oracles.cbr_full(X, y, 0.1).progressive_auc

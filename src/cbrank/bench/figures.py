@@ -22,7 +22,6 @@ _LOOKS = {
     "CBR 10": Look("#56b4e9", "#8fd0f5", "s"),
     "CBR 10, row by row": Look("#56b4e9", "#8fd0f5", "*"),
     "CBR as it comes": Look("#0072b2", "#4ea3dd", "d"),
-    "CBR 50, C=auto": Look("#0072b2", "#4ea3dd", "h"),
     BLOCKED: Look("#0072b2", "#4ea3dd", "o"),
     "CBR-diag 50": Look("#332288", "#9a92ea", "o"),
     "CBR-diag 10": Look("#332288", "#9a92ea", "s"),

@@ -28,7 +28,6 @@ _TABULAR = (
     "CBR 10",
     "CBR 10, row by row",
     "CBR as it comes",
-    "CBR 50, C=auto",
     "CBR-diag 50",
     "CBR-diag 10",
     "Plain loop 50",

@@ -21,19 +21,22 @@ from cbrank.kernels.buffers import row_weight, store
 from cbrank.kernels.confidence import (
     EPSILON,
     ROWS,
+    TIED,
     UPDATES,
     boost_of,
     count_pair,
     norm_bound,
     scw_step,
 )
-from cbrank.kernels.vectors import centre, dot, multiply, multiply_two
+from cbrank.kernels.vectors import centre, dot, margin_of, multiply, multiply_two
 
-WORTHWHILE = 128  # columns from which this is the faster way: see `cbrank bench`
+WORTHWHILE = 128  # columns from which this is the faster way, if a sweep has some rows
+FEWEST = 8
 _LONGEST = 64  # rows of a block
 _LASTING = 512  # rows for which P is kept up to date before it is computed anew
 _LOST = 0.01  # share of a variance below which its digits are
 _PANEL = 64  # rows of Sigma updated together
+_TINY = 1e-150  # below it, the change of Sigma is nothing and that of the mean would be lost
 
 
 class _Table(NamedTuple):
@@ -55,7 +58,7 @@ class _Table(NamedTuple):
 
 @jit
 def _new_table(d, capacity):
-    waiting, rows = capacity + max(64, min(d // 4, 512)), 2 * capacity + _LONGEST
+    waiting, rows = _LONGEST + max(64, min(d // 4, 512)), 2 * capacity + _LONGEST
     return _Table(
         np.empty((rows, d)),
         np.empty((rows, d)),
@@ -101,6 +104,15 @@ def _take_in(table, row, source):
 
 
 @jit
+def _ahead(table, x, b, mu):
+    """Return how far x is ahead of b, zero without rounding where the rows are equal."""
+    one, other = table.score[x], table.score[b]
+    if abs(one - other) <= TIED * (abs(one) + abs(other)):
+        return margin_of(mu, table.T[x], table.T[b])
+    return one - other
+
+
+@jit
 def _variance(table, x, b):
     """Return z' Sigma z of a pair, at the block's start and now."""
     before, change = 0.0, 0.0
@@ -133,7 +145,7 @@ def _sigma_z(table, x, b, s):
 @jit
 def _fire(table, x, b, first, size, sign, alpha, beta, model, boost):
     """Update the ranker with one pair (Proposition 1), the covariance by a row of F."""
-    n, scale = table.n[0], math.sqrt(beta)
+    n, scale = table.n[0], max(math.sqrt(beta), _TINY)
     f, gain = table.F[n], sign * alpha / scale
     _sigma_z(table, x, b, f)
     for i in range(f.size):
@@ -238,7 +250,8 @@ def _project_buffers(table, buffer, Sigma):
 @jit
 def _begin(table, X, order, buffer):
     """Put the origin amid the rows to come, and the buffered rows into the table."""
-    centre(X, order[:_LONGEST], table.origin)
+    if order.size:
+        centre(X, order[:_LONGEST], table.origin)
     for label in range(2):
         for slot in range(buffer.size[label]):
             _place(table, _first(table, label) + slot, buffer.rows[label, slot])
@@ -259,7 +272,7 @@ def _learn_row(table, x, end, label, C, buffer, model, phi):
     other, sign, boost = 1 - label, 2.0 * label - 1.0, boost_of(model.tally[ROWS])
     own, first, size, k = _first(table, label), _first(table, other), buffer.size[other], 0
     for b in range(first, first + size):
-        count_pair(model.tally, sign * (table.score[x] - table.score[b]))
+        count_pair(model.tally, sign * _ahead(table, x, b, model.mu))
     while k < size:
         old = table.n[0]
         k = _sweep(table, x, first, size, buffer.oldest[other], k, sign, C, phi, model, boost)
@@ -289,7 +302,7 @@ def learn(X, labels, weights, order, buffer, model, parameters):
     """Stream the rows `order` of `X` through CBR."""
     capacity = buffer.rows.shape[1]
     table = _new_table(X.shape[1], capacity)
-    enough = table.F.shape[0] - capacity
+    enough = table.F.shape[0] - _LONGEST
     _begin(table, X, order, buffer)
     at, length, age = 0, 8, _LASTING
     while at < order.size:

@@ -60,13 +60,15 @@ def empty_sparse(capacity: int, seed: int) -> SparseBuffer:
 
 
 def widened(buffer: SparseBuffer, width: int) -> SparseBuffer:
-    """Return `buffer` with room for rows of `width` non-zeros."""
-    if width <= buffer.values.shape[2]:
+    """Return `buffer` with room for rows of `width` non-zeros, and not far more than it needs."""
+    width = max(width, int(buffer.length.max(initial=0)))
+    if width <= buffer.values.shape[2] <= 4 * width:
         return buffer
     values = np.zeros((*buffer.length.shape, width))
     indices = np.zeros((*buffer.length.shape, width), np.int32)
-    held = slice(buffer.values.shape[2])
-    values[..., held], indices[..., held] = buffer.values, buffer.indices
+    held = min(width, buffer.values.shape[2])
+    values[..., :held] = buffer.values[..., :held]
+    indices[..., :held] = buffer.indices[..., :held]
     return buffer._replace(values=values, indices=indices)
 
 

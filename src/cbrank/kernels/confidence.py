@@ -16,6 +16,7 @@ PAPER, PRECISION, DROP = range(3)
 ROWS, PAIRS, UPDATES, TWICE_RIGHT = range(4)
 
 EPSILON = np.finfo(np.float64).eps
+TIED = 1e-9  # share of two scores by which they differ where rounding might tell
 
 
 class FullModel(NamedTuple):
@@ -35,6 +36,11 @@ class DiagonalModel(NamedTuple):
     lag: np.ndarray
     tally: np.ndarray
 
+    @property
+    def variances(self) -> np.ndarray:
+        """Variances of the weights."""
+        return 1.0 / self.G
+
 
 class SparseModel(NamedTuple):
     """A DiagonalModel for sparse rows: what belongs to a feature lies together."""
@@ -51,6 +57,11 @@ class SparseModel(NamedTuple):
     def G(self) -> np.ndarray:
         """Precision of the weights."""
         return 1.0 / self.features[:, 1]
+
+    @property
+    def variances(self) -> np.ndarray:
+        """Variances of the weights."""
+        return self.features[:, 1]
 
     @property
     def lag(self) -> np.ndarray:
@@ -89,7 +100,8 @@ def scw_step(margin, variance, C, phi):
     alpha = min(C, alpha)
     if not alpha > 0.0:
         return 0.0, 0.0
-    return alpha, 1.0 / (1.0 / scw_information(alpha, variance, phi) + variance)
+    information = scw_information(alpha, variance, phi)
+    return alpha, information / (1.0 + information * variance)
 
 
 @jit

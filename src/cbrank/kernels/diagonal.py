@@ -49,7 +49,7 @@ def _norm(G, x, origin):
     square = 0.0
     for i in range(x.size):
         square += (x[i] - origin[i]) ** 2 / G[i]
-    return math.sqrt(square * (1.0 + EPSILON * x.size))
+    return math.sqrt(square * (1.0 + EPSILON * (x.size + 8)))
 
 
 @jit
@@ -96,7 +96,7 @@ def learn(X, labels, weights, order, buffer, model, parameters):
     origin, margins = np.zeros(X.shape[1]), np.empty(capacity)
     norms = np.full((2, capacity), np.inf)
     if measured:
-        centre(X, order[:_FEW], origin)
+        centre(X, order, origin)
         for label in range(2):
             for slot in range(buffer.size[label]):
                 norms[label, slot] = _norm(model.G, buffer.rows[label, slot], origin)

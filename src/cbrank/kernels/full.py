@@ -38,7 +38,7 @@ def _norm(Sigma, x, origin, z, s):
 @jit
 def _measure(X, rows, buffer, Sigma, origin, norms, z, s):
     """Put the origin amid the next rows and measure the buffered ones from there."""
-    centre(X, rows[:_FEW], origin)
+    centre(X, rows, origin)
     for label in range(2):
         for slot in range(buffer.size[label]):
             norms[label, slot] = _norm(Sigma, buffer.rows[label, slot], origin, z, s)

@@ -20,6 +20,7 @@ from cbrank.kernels.confidence import (
     EPSILON,
     PRECISION,
     ROWS,
+    TIED,
     UPDATES,
     boost_of,
     count_pair,
@@ -102,6 +103,22 @@ def _weigh_pair(features, b_indices, b_values, x):
         score += features[i, MU] * b
         change += features[i, VARIANCE] * b * (b - 2.0 * x.value[int(features[i, PLACE])])
     return score, change
+
+
+@jit
+def _ahead(features, b_indices, b_values, x, n):
+    """Return how far x is ahead of b, zero without rounding where the rows are equal."""
+    total = 0.0
+    for k in range(b_indices.size):
+        place = int(features[b_indices[k], PLACE])
+        if place > 0:
+            x.z[place] -= b_values[k]
+        else:
+            total -= features[b_indices[k], MU] * b_values[k]
+    for k in range(1, n + 1):
+        total += x.mu[k] * x.z[k]
+        x.z[k] = x.value[k]
+    return total
 
 
 @jit
@@ -201,7 +218,11 @@ def _sweep(indices, label, C, buffer, model, parameters, known, drift, x):
         ahead = score - known.score[other, slot]
         if not (ahead > rise or -ahead > fall):
             _look(features, buffer, other, slot, known, drift)
-        count_pair(model.tally, sign * (score - known.score[other, slot]))
+            ahead = score - known.score[other, slot]
+        if abs(ahead) <= TIED * (abs(score) + abs(known.score[other, slot])):
+            b_indices, b_values = _row(buffer, other, slot)
+            ahead = _ahead(features, b_indices, b_values, x, n)
+        count_pair(model.tally, sign * ahead)
     for k in range(buffer.size[other]):
         slot = (buffer.oldest[other] + k) % capacity
         norm, b_norm = _bound(square), known.norm[other, slot]

@@ -32,12 +32,11 @@ def margin_of(mu, x, b):
 
 @jit
 def centre(X, rows, origin):
-    """Write the mean of some rows."""
+    """Write, column by column, the median of three of the rows: an outlier cannot drag it away."""
+    first, middle, last = rows[0], rows[rows.size // 2], rows[-1]
     for i in range(origin.size):
-        origin[i] = 0.0
-    for row in rows:
-        for i in range(origin.size):
-            origin[i] += X[row, i] / rows.size
+        a, b, c = X[first, i], X[middle, i], X[last, i]
+        origin[i] = max(min(a, b), min(max(a, b), c))
 
 
 @jit

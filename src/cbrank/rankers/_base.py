@@ -196,8 +196,7 @@ class Ranker(LinearScorer):
         """
         if not self.__sklearn_is_fitted__():
             return self.partial_fit(_checks.as_one_row(x), [y], classes)
-        if classes is not None:
-            self._check_unchanged(classes)
+        self._check_unchanged(classes)
         row = self._check_row(x)
         try:
             label = self._label_of[y]
@@ -327,7 +326,7 @@ class Ranker(LinearScorer):
         if self._sparse:
             rows = _csr(X)
             self._buffer = kernels.buffers.widened(
-                self._buffer, int(np.diff(rows.indptr).max(initial=0))
+                self._buffer, int(np.diff(rows.indptr)[order].max(initial=0))
             )
         else:
             rows = X.view()

@@ -1,5 +1,6 @@
 """Fitting and measuring a ranker on folds of rows that are checked once and never copied."""
 
+import inspect
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,9 +23,15 @@ class Fold(NamedTuple):
 
 def split(rows: Rows, cv: Any) -> list[Fold]:
     """Return the folds that `cv` makes; each needs both classes to fit and to measure."""
-    every, counts = np.arange(len(rows.y)), rows.weights > 0
-    pairs = check_cv(cv, rows.y, classifier=True).split(rows.X, rows.y)
-    folds = [Fold(*(every[part][counts[part]] for part in pair)) for pair in pairs]
+    every, kept = np.arange(len(rows.y)), np.flatnonzero(rows.weights > 0)
+    if hasattr(cv, "__iter__"):
+        pairs = [[np.intersect1d(every[part], kept) for part in pair] for pair in cv]
+    else:
+        splitter = check_cv(cv, rows.y[kept], classifier=True)
+        whole = len(kept) == len(every)
+        given = (rows.X, rows.y) if whole else (rows.X[kept], rows.y[kept])
+        pairs = [[kept[part] for part in pair] for pair in splitter.split(*given)]
+    folds = [Fold(*pair) for pair in pairs]
     if not folds:
         raise ValueError("cv gives no folds: pass a number, a splitter or pairs of indices.")
     for number, fold in enumerate(folds):
@@ -51,5 +58,12 @@ def held_out_score(
     ranker.n_features_in_ = rows.X.shape[1]
     ranker._threshold = ranker._threshold_of(rows, fold.fit, weights)
     held = rows.X[fold.measure], rows.y[fold.measure]
-    weighting = {"sample_weight": held_weights} if rows.weighted else {}
+    weighting = {"sample_weight": held_weights} if rows.weighted and _takes_weights(scoring) else {}
     return float(get_scorer(scoring)(ranker, *held, **weighting))
+
+
+def _takes_weights(scoring: Any) -> bool:
+    """Say whether a scorer can be given weights; a function of ranker, rows and labels cannot."""
+    if isinstance(scoring, str) or hasattr(scoring, "_sign"):
+        return True
+    return "sample_weight" in inspect.signature(scoring).parameters

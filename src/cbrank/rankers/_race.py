@@ -1,6 +1,5 @@
 """C chosen within the pass: learners that share rows and buffers and differ in C."""
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,9 +10,10 @@ from cbrank import kernels
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
-FIRST_CUT = 512
+FIRST_CUT = 512  # rows before learners leave
+FEWEST_RARE = 16  # of them of the rarer class
 _EXPONENTS = np.arange(-12, 5, 2)
-_LIKELIEST = -4  # of the exponents: ahead where learners are level
+_LIKELIEST = -4.0  # exponent: the nearest to it is ahead where learners are level
 
 
 class Race(NamedTuple):
@@ -27,13 +27,13 @@ class Race(NamedTuple):
 def begin(model: Any) -> tuple[Any, Race]:
     """Return rivals like `model`, stacked, and the race before its first row."""
     C = np.exp2(_EXPONENTS, dtype=np.float64)
-    race = Race(C, np.zeros((len(C), 4), np.int64), _by_likelihood(np.arange(len(C))))
-    return rivals_like(model, len(C) - 1), race
+    race = Race(C, np.zeros((len(C), 4), np.int64), np.arange(len(C)))
+    return rivals_like(model, len(C) - 1), race._replace(alive=standings(race))
 
 
-def n_learners() -> int:
-    """Return how many learners set out."""
-    return len(_EXPONENTS)
+def most_models() -> int:
+    """Return how many models there are at most: all, and the half that goes on."""
+    return len(_EXPONENTS) + len(_EXPONENTS) // 2
 
 
 def rivals_like(model: Any, count: int) -> Any:
@@ -46,28 +46,40 @@ def rival(rivals: Any, place: int) -> Any:
     return type(rivals)(*(array[place] for array in rivals))
 
 
-def parts(order: Places, rows: int) -> Iterator[tuple[Places, bool]]:
-    """Split rows where learners have to leave: after 512 rows of the stream, 1,024 and so on."""
-    cut = FIRST_CUT
-    while order.size:
-        while cut <= rows:
-            cut *= 2
-        part, order = order[: cut - rows], order[cut - rows :]
-        rows += part.size
-        yield part, rows == cut
+def until_cut(labels: Places, seen: Places, race: Race) -> int:
+    """Return after how many of the rows to come learners have to leave, or how many there are."""
+    if race.alive.size == 1:
+        return labels.size
+    positive = np.cumsum(labels)
+    negative = np.arange(1, labels.size + 1) - positive
+    due = _is_enough(seen[0] + negative, seen[1] + positive, race)
+    return int(due.argmax()) + 1 if due.any() else labels.size
+
+
+def is_due(seen: Places, race: Race) -> bool:
+    """Say whether learners have to leave now."""
+    return race.alive.size > 1 and bool(_is_enough(seen[0], seen[1], race))
+
+
+def _is_enough(negative: Any, positive: Any, race: Race) -> Any:
+    left, doubled = len(race.C), 1
+    while left > race.alive.size:
+        left, doubled = (left + 1) // 2, 2 * doubled
+    enough = negative + positive >= doubled * FIRST_CUT
+    return enough & (np.minimum(negative, positive) >= doubled * FEWEST_RARE)
 
 
 def standings(race: Race) -> Places:
     """Return the places in C of the learners left, the best progressive AUC first."""
-    alive = _by_likelihood(np.sort(race.alive))
-    right = race.tally[alive, kernels.confidence.TWICE_RIGHT]
-    return alive[np.argsort(-right, kind="stable")]
+    auc = np.nan_to_num(progressive_auc(race)[race.alive], nan=0.5)
+    return race.alive[
+        np.lexsort((race.alive, np.abs(np.log2(race.C[race.alive]) - _LIKELIEST), -auc))
+    ]
 
 
 def promote(model: Any, rivals: Any, race: Race) -> None:
     """Put the best learner's arrays into `model`."""
-    best = standings(race)[0]
-    place = int(np.flatnonzero(race.alive == best)[0])
+    place = int(np.flatnonzero(race.alive == standings(race)[0])[0])
     if place:
         for leading, others in zip(model, rivals, strict=True):
             before = leading.copy()
@@ -86,13 +98,7 @@ def drop_half(rivals: Any, race: Race) -> tuple[Any, Race]:
 
 def progressive_auc(race: Race) -> Floats:
     """Return the progressive AUC of every learner, as it was when the learner left."""
-    right, pairs = (
-        race.tally[:, kernels.confidence.TWICE_RIGHT],
-        race.tally[:, kernels.confidence.PAIRS],
-    )
+    right = race.tally[:, kernels.confidence.TWICE_RIGHT]
+    pairs = race.tally[:, kernels.confidence.PAIRS]
     with np.errstate(invalid="ignore"):
         return right / (2 * pairs)
-
-
-def _by_likelihood(places: Places) -> Places:
-    return places[np.argsort(np.abs(_EXPONENTS[places] - _LIKELIEST), kind="stable")]

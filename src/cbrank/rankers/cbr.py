@@ -30,8 +30,10 @@ class CBRanker(Ranker):
     ----------
     C : float or "auto", default="auto"
         Largest step of a pair: how far one pair may move the mean. With "auto", learners with C
-        from 2^-12 to 2^4 share the pass and the buffers; after 512 rows, 1,024 and so on the half
-        of them with the better progressive AUC goes on, and the best is the ranker.
+        from 2^-12 to 2^4 share the pass and the buffers. After 512 rows and 16 of the rarer class
+        the half of them with the better progressive AUC goes on, and again each time both have
+        doubled; the best is the ranker, the nearest to 2^-4 among equals. A short stream costs
+        up to nine times a fixed C, a long one little more than it.
     eta : float, default=0.7
         Confidence wanted of each pair, between 0.5 and 1.
     buffer_size : int, default=50
@@ -152,14 +154,15 @@ class CBRanker(Ranker):
             return kernels.confidence.SparseModel(features, tally)
         if self.covariance == "diagonal":
             return kernels.confidence.DiagonalModel(mean, np.ones(n_features), lag, tally)
-        learners = _race.n_learners() if self.C == "auto" else 1
-        cure = 'use covariance="diagonal"' + (" or a number for C" if learners > 1 else "")
-        refuse_if_too_large(n_features, learners, cure)
+        matrices = _race.most_models() if self.C == "auto" else 1
+        cure = 'use covariance="diagonal"' + (" or a number for C" if matrices > 1 else "")
+        refuse_if_too_large(n_features, matrices, cure)
         return kernels.confidence.FullModel(mean, np.eye(n_features), lag, tally)
 
     def _kernel(self) -> Callable[..., None]:
         if self._is_full():
-            blocked = self._model.mu.size >= kernels.blocked.WORTHWHILE
+            wide = self._model.mu.size >= kernels.blocked.WORTHWHILE
+            blocked = wide and self._buffer.rows.shape[1] >= kernels.blocked.FEWEST
             return kernels.blocked.learn if blocked else kernels.full.learn
         return kernels.sparse_diagonal.learn if self._sparse else kernels.diagonal.learn
 
@@ -167,13 +170,16 @@ class CBRanker(Ranker):
         super()._start(X, classes, random)
         self.__dict__.pop("_race", None)
         if self.C == "auto":
+            self._shape["C"] = "auto"
             self._rivals, self._race = _race.begin(self._model)
 
     def _check_unchanged(self, classes: Any) -> None:
         super()._check_unchanged(classes)
-        if (self.C == "auto") != hasattr(self, "_race"):
-            began = "was" if hasattr(self, "_race") else "was not"
-            raise ValueError(f'C {began} "auto" when this stream began: fit anew, or set it back.')
+        if self.C == "auto" and not hasattr(self, "_race"):
+            raise ValueError(
+                "C was a number when this stream began and cannot become 'auto' now: fit anew, or "
+                "set it back."
+            )
 
     def _run(
         self,
@@ -186,13 +192,14 @@ class CBRanker(Ranker):
         if self.C != "auto":
             super()._run(rows, labels, weights, order, parameters)
             return
-        seen = int(self._model.tally[kernels.confidence.ROWS])
-        for part, cut in _race.parts(order[weights[order] > 0.0], seen):
-            self._run_together(rows, labels, weights, part, parameters)
-            if cut and self._race.alive.size > 1:
-                _race.promote(self._model, self._rivals, self._race)
+        order = order[weights[order] > 0.0]
+        while order.size:
+            part = _race.until_cut(labels[order], self._buffer.seen, self._race)
+            self._run_together(rows, labels, weights, order[:part], parameters)
+            order = order[part:]
+            _race.promote(self._model, self._rivals, self._race)
+            if _race.is_due(self._buffer.seen, self._race):
                 self._rivals, self._race = _race.drop_half(self._rivals, self._race)
-        _race.promote(self._model, self._rivals, self._race)
 
     def _run_together(
         self, rows: Any, labels: Any, weights: Any, order: Any, parameters: Any
@@ -235,13 +242,13 @@ class CBRanker(Ranker):
     def covariance_(self) -> NDArray[np.float64]:
         """Covariance of the weights, or their variances where it is diagonal."""
         model = self._fitted("covariance_")
-        return model.Sigma.copy() if self._is_full() else 1.0 / model.G  # type: ignore[no-any-return]
+        return (model.Sigma if self._is_full() else model.variances).copy()  # type: ignore[no-any-return]
 
     @property
     def C_(self) -> float:
         """The C that the ranker learns with."""
         self._fitted("C_")
-        return float(self._race.C[self._race.alive[0]] if self.C == "auto" else self.C)
+        return float(self._race.C[self._race.alive[0]] if hasattr(self, "_race") else self.C)
 
     @property
     def Cs_(self) -> NDArray[np.float64]:
@@ -345,5 +352,5 @@ class CBRanker(Ranker):
             spread = X @ self._model.Sigma
             squares = X.multiply(spread).sum(axis=1) if sp.issparse(X) else (X * spread).sum(axis=1)
         else:
-            squares = (X.multiply(X) if sp.issparse(X) else X * X) @ (1.0 / self._model.G)
+            squares = (X.multiply(X) if sp.issparse(X) else X * X) @ self._model.variances
         return np.sqrt(np.maximum(np.asarray(squares).ravel(), 0.0))  # type: ignore[no-any-return]

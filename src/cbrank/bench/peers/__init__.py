@@ -23,7 +23,6 @@ _OTHERS = [
     Peer("CBR 10, row by row", partial(cbr.Rows, C=C, buffer_size=10), takes=("dense",)),
     Peer("CBR as it comes", cbr.Chunks, takes=("dense",)),
     Peer("CBR-diag as it comes", partial(cbr.Chunks, covariance="diagonal")),
-    Peer("CBR 50, C=auto", partial(cbr.Chunks, C="auto"), takes=("dense",)),
     Peer("Plain loop 50", partial(PlainLoop, C=C, buffer_size=50), takes=("dense",)),
     Peer("SGD", partial(scikit.Sgd, loss="log_loss")),
     Peer("SGD hinge", partial(scikit.Sgd, loss="hinge")),
