@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_is_fitted
 
-from cbrank.metrics import auc_of, operating_point_of, optimal_operating_point
+from cbrank.metrics.roc import auc_of, operating_point_of, optimal_operating_point
 from cbrank.rankers import _checks
 
 
