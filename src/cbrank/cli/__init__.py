@@ -10,6 +10,11 @@ from cbrank.cli.errors import in_one_sentence
 COMMANDS = {
     "train": "Learn a ranker from files.",
     "update": "Go on learning from more files.",
+    "score": "Write the score of each row.",
+    "evaluate": "Measure how well a model ranks labelled rows.",
+    "inspect": "Show what a model has seen and its weights.",
+    "export": "Write a model as an ONNX file.",
+    "warmup": "Compile everything now, so that later starts are fast.",
     "bench": "Measure speed and AUC beside scikit-learn, River, Vowpal Wabbit and LibAUC.",
     "datasets": "List, describe and fetch the paper's data sets.",
     "reproduce": "Run the paper's study and write its tables, figures and report.",
