@@ -37,7 +37,7 @@ def in_one_sentence() -> Iterator[None]:
 
 def _sentence(error: Exception) -> str:
     if isinstance(error, MemoryError):
-        return f"There is not enough memory: {error or 'the model or a row is too large'}."
+        return f"There is not enough memory: {str(error) or 'the model is too large'}."
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}." if error.filename else error.strerror
     if isinstance(error, ValueError | OSError | ImportError):

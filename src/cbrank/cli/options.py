@@ -37,7 +37,7 @@ def several(option: str, check: Callable[[str], str], text: str) -> Callable[[Co
     )
 
 
-def _together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+def together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
     """Make one decorator of several options."""
 
     def decorate(command: Command) -> Command:
@@ -50,10 +50,10 @@ def _together(*options: Callable[[Command], Command]) -> Callable[[Command], Com
 
 # Input --------------------------------------------------------------------------------------------
 
-DATA = click.argument("data", nargs=-1, required=True, metavar="DATA...")
+data = click.argument("data", nargs=-1, required=True, metavar="DATA...")
 
 # How rows are read, which is not kept with the model: keyword arguments of `open_stream`.
-reading = _together(
+reading = together(
     click.option(
         "--format",
         type=click.Choice(["svmlight", "csv", "parquet"]),
@@ -90,7 +90,7 @@ class _Categories(click.ParamType[tuple[str, str | list[str]]]):
 
 
 # What the columns mean, which is kept with the model: `columns_of` makes `Columns` of them.
-columns = _together(
+columns = together(
     click.option("--label", metavar="COLUMN", help="The label's name or number; tables need it."),
     click.option("--positive", metavar="LABEL", help="The positive label; else the greater one."),
     several("--drop", str, "Columns to pass over."),
