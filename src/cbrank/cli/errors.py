@@ -6,6 +6,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator
+from typing import NoReturn
 
 import click
 
@@ -29,10 +30,16 @@ def in_one_sentence() -> Iterator[None]:
         sys.exit(130)
     except Exception as error:
         if isinstance(error, OSError) and error.errno == errno.EPIPE:
-            raise  # the reader of a pipe went away, which click knows to be no error
+            _end_as_pipes_do()
         if os.environ.get(_DEBUG):
             click.echo(traceback.format_exc(), err=True)
         raise click.ClickException(_sentence(error)) from error
+
+
+def _end_as_pipes_do() -> NoReturn:
+    """End as other tools do whose reader went away, such as head: in silence."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(128 + 13)
 
 
 def _sentence(error: Exception) -> str:

@@ -1,12 +1,12 @@
 """``cbrank evaluate``: how well a model ranks labelled rows."""
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from cbrank.cli.options import DATA, reading
+from cbrank.cli.options import data as data_argument
+from cbrank.cli.options import reading
 from cbrank.cli.output import AS_JSON, MODEL, for_machines, picture
 from cbrank.cli.rows import QUIET, rows_for
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command(name="evaluate")
 @MODEL
-@DATA
+@data_argument
 @AS_JSON
 @picture("--roc", "Draw the ROC curve with both thresholds")
 @reading
@@ -33,9 +33,9 @@ def command(
 
     \b
     Examples:
-      cbrank evaluate clicks.cbrank tomorrow.csv
-      cbrank evaluate clicks.cbrank tomorrow.csv --roc roc.png
-      cbrank evaluate clicks.cbrank 'week/*.csv.gz' --json
+      cbrank evaluate clicks.model tomorrow.csv
+      cbrank evaluate clicks.model tomorrow.csv --roc roc.png
+      cbrank evaluate clicks.model 'week/*.csv.gz' --json
     """  # noqa: D301
     from cbrank.insight.evaluation import evaluate  # noqa: PLC0415
     from cbrank.training import Model  # noqa: PLC0415
@@ -70,15 +70,12 @@ def _scored(model: "Model", data: tuple[str, ...], options: dict[str, Any]) -> t
 
 
 def _text(found: "Evaluation", label: str) -> str:
-    auc, share = found.auc, found.positives / found.rows
-    interval = f"95% interval {auc.low:.4f} to {auc.high:.4f}"
-    if math.isnan(auc.low):
-        interval = "no interval: a class has one row only"
+    share = found.positives / found.rows
     return "\n".join(
         [
             f"rows               {found.rows}",
             f"positives          {found.positives} ({share:.2%}), labelled {label!r}",
-            f"AUC                {auc.auc:.4f}, {interval}",
+            f"AUC                {found.auc.auc:.4f}, {found.interval()}",
             f"average precision  {found.average_precision:.4f}",
             f"accuracy           {_decision(found.own, 'the threshold of the model')}",
             f"                   {_decision(found.best, 'the best threshold for these rows')}",

@@ -35,9 +35,9 @@ def command(model: Path, top: int, as_json: bool, picture: Path | None) -> None:
 
     \b
     Examples:
-      cbrank inspect clicks.cbrank
-      cbrank inspect clicks.cbrank --top 0 --json
-      cbrank inspect clicks.cbrank --picture weights.svg
+      cbrank inspect clicks.model
+      cbrank inspect clicks.model --top 0 --json
+      cbrank inspect clicks.model --picture weights.svg
     """  # noqa: D301
     from cbrank.insight.contents import Contents  # noqa: PLC0415
     from cbrank.insight.weights import by_effect  # noqa: PLC0415

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cbrank.cli.options import READING
+from cbrank.cli.telling import Teller, Words
 
 if TYPE_CHECKING:
     from cbrank.streams import Chunk
@@ -21,18 +22,11 @@ def rows_for(
     from cbrank.streams import open_stream  # noqa: PLC0415
 
     how = {name: options[name] for name in READING}
-    told: set[str] = set()
-    with open_stream(data, columns=model.columns, learn=False, labels=labels, **how) as stream:
+    with (
+        Teller() if options["quiet"] else Words() as teller,
+        open_stream(data, columns=model.columns, learn=False, labels=labels, **how) as stream,
+    ):
         for chunk in stream:
             yield chunk
-            _tell([*stream.notes, *stream.complaints], told, options["quiet"])
-        if not stream.position.rows:
-            stream.notes.append("there are no rows.")
-        _tell([*stream.notes, *stream.complaints], told, options["quiet"])
-
-
-def _tell(sentences: list[str], told: set[str], quiet: bool) -> None:
-    for sentence in sentences:
-        if sentence not in told and not quiet:
-            click.echo(f"Note: {sentence}", err=True)
-        told.add(sentence)
+            teller.notes(stream)
+        teller.notes(stream)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cbrank.cli.options import DATA, reading
+from cbrank.cli.options import data as data_argument
+from cbrank.cli.options import reading
 from cbrank.cli.output import MODEL, for_machines, open_output
 from cbrank.cli.rows import QUIET, rows_for
 
@@ -20,7 +21,7 @@ Table = dict[str, list[Any]]
 
 @click.command(name="score")
 @MODEL
-@DATA
+@data_argument
 @click.option("--std", is_flag=True, help="Also the score's standard deviation (CBR).")
 @click.option(
     "--proba", is_flag=True, help="Also how sure it is that the score reaches the threshold (CBR)."
@@ -53,9 +54,9 @@ def command(
 
     \b
     Examples:
-      cbrank score clicks.cbrank today.csv > scores.txt
-      cbrank score clicks.cbrank today.csv.gz --id row --std --label -o scores.csv
-      zcat today.svm.gz | cbrank score clicks.cbrank - --json --proba
+      cbrank score clicks.model today.csv > scores.txt
+      cbrank score clicks.model today.csv.gz --id row --std --label -o scores.csv
+      zcat today.svm.gz | cbrank score clicks.model - --json --proba
     """  # noqa: D301
     from cbrank.insight.scoring import refuse_without_confidence  # noqa: PLC0415
     from cbrank.training import Model  # noqa: PLC0415

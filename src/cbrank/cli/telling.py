@@ -43,15 +43,19 @@ class Teller(logging.Handler):
 
     def chunk(self, stream: "Stream") -> None:
         """Tell of a chunk that was learned from, where there is something to tell."""
-        for sentence in [*stream.notes, *stream.complaints]:
-            if sentence not in self._noted:
-                self._noted.add(sentence)
-                self.note(sentence)
+        self.notes(stream)
         self.show(stream)
         if self.pace.seconds() >= self._next:
             self._next += min(self._next, _LONGEST)
             self.line(self.pace.now(stream))
             self.pace.told()
+
+    def notes(self, stream: "Stream") -> None:
+        """Tell what is odd about the rows read so far, each thing once."""
+        for sentence in [*stream.notes, *stream.complaints]:
+            if sentence not in self._noted:
+                self._noted.add(sentence)
+                self.note(sentence)
 
     def note(self, sentence: str) -> None:
         """Tell something in passing."""

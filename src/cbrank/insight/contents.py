@@ -51,13 +51,18 @@ class Contents:
             raise modelfile.ModelFileError(f"{path} is not one ranker with at most one scaler.")
         return cls(path, ranker, scaler, None, facts)
 
-    def names(self, features: Iterable[int]) -> list[str]:
-        """Return the names of features, or their numbers from 1 where they have none."""
+    def feature_names(self) -> list[str] | None:
+        """Return the names of all features, or None where they have none."""
+        if self.columns is not None:
+            return None if self.columns.numeric_ is None else self.columns.feature_names()
         named = getattr(self.ranker, "feature_names_in_", None)
-        if self.columns is not None and self.columns.numeric_ is not None:
-            named = self.columns.feature_names()
+        return None if named is None else [str(name) for name in named]
+
+    def names(self, features: Iterable[int]) -> list[str]:
+        """Return the names of some features, or their numbers from 1 where they have none."""
+        named = self.feature_names()
         base = 0 if self.columns is not None and self.columns.zero_based else 1
-        return [str(named[at] if named is not None else at + base) for at in features]
+        return [named[at] if named is not None else str(at + base) for at in features]
 
     def labels(self) -> list[str]:
         """Return the two labels, the positive one last."""

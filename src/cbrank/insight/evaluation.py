@@ -1,5 +1,6 @@
 """How well scored rows are ranked."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,6 +52,12 @@ class Evaluation:
     average_precision: float
     own: Decision
     best: Decision
+
+    def interval(self) -> str:
+        """Say between what the AUC lies."""
+        if math.isnan(self.auc.low):
+            return "no interval from one row of a class"
+        return f"95% interval {self.auc.low:.4f} to {self.auc.high:.4f}"
 
 
 def evaluate(y: NDArray[np.int64], scores: NDArray[np.float64], threshold: float) -> Evaluation:

@@ -49,7 +49,7 @@ def draw_roc(
         ):
             dots(axes, look, [point.fpr], [point.tpr], f"{name}: accuracy {point.accuracy:.3f}")
         axes.set(
-            title=f"AUC {found.auc.auc:.4f}, 95% interval {found.auc.low:.4f} to {found.auc.high:.4f}",
+            title=f"AUC {found.auc.auc:.4f}, {found.interval()}",
             xlabel=f"false positive rate ({found.rows - found.positives} negatives)",
             ylabel=f"true positive rate ({found.positives} positives)",
             aspect="equal",
@@ -91,7 +91,7 @@ def draw_weights(path: Path, names: Sequence[str], weights: Weights, title: str)
         dots(axes, _CURVE, weights.weights, places, "")
         axes.set_yticks(places, [_short(name) for name in names])
         axes.set(
-            title=title,
+            title=_plain(title),
             xlabel="weight" if weights.deviations is None else "weight ± its standard deviation",
             ylim=(len(names) - 0.5, -0.5),
         )
@@ -102,6 +102,9 @@ def draw_weights(path: Path, names: Sequence[str], weights: Weights, title: str)
 
 
 def _short(name: str) -> str:
-    """Return a name that fits, in which matplotlib sees no formula."""
-    name = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
-    return name.replace("$", r"\$")
+    return _plain(name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…")
+
+
+def _plain(text: str) -> str:
+    """Return a text in which matplotlib sees no formula."""
+    return text.replace("$", r"\$")
