@@ -55,11 +55,13 @@ def _scored(model: "Model", data: tuple[str, ...], options: dict[str, Any]) -> t
     """Return labels and scores; refuse rows of one class."""
     import numpy as np  # noqa: PLC0415
 
+    from cbrank.insight.scoring import finite_scores  # noqa: PLC0415
+
     labels, scores = [np.zeros(0, np.int8)], [np.zeros(0)]
     for chunk in rows_for(model, data, options, labels=True):
         assert chunk.y is not None
         labels.append(chunk.y.astype(np.int8))
-        scores.append(model.scores(chunk.X))
+        scores.append(finite_scores(model, chunk.X)[0])
     y = np.concatenate(labels)
     if not len(y):
         raise ValueError("there are no rows to evaluate.")

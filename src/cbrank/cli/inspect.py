@@ -99,7 +99,7 @@ def _summary(contents: "Contents") -> list[str]:
         "rows": f"{facts['rows']:,}: " + ", ".join(_counts(facts)),
         "pairs": facts["pairs"] and f"{facts['pairs']:,}",
         "updates": facts["updates"] and f"{facts['updates']:,}",
-        "progressive AUC": facts["progressive_auc"] and f"{facts['progressive_auc']:.4f}",
+        "progressive AUC": facts["pairs"] and f"{facts['progressive_auc']:.4f}",
         "threshold": f"{facts['threshold']:.6g}",
         "diverged": "a step was too large, and learning ended there" if facts["diverged"] else None,
     }

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import click
+import numpy as np
 
 from cbrank.cli.options import Command
 
@@ -41,6 +42,8 @@ def _finite(value: Any) -> Any:
         return {str(name): _finite(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -80,6 +80,8 @@ def _hand_through(model: "Model", column: str) -> None:
         raise ValueError("svmlight text has no column to hand through: leave --id out.")
     if column in names:
         raise ValueError(f"column {column!r} is a feature of the model and cannot be the id too.")
+    if model.columns.id is not None:
+        model.columns.drop.append(str(model.columns.id))
     model.columns.id = column
 
 
@@ -90,14 +92,16 @@ def _tables(
     from cbrank.insight.scoring import say  # noqa: PLC0415
 
     asked = {name: options[name] for name in ("std", "proba", "label")}
-    names: list[str] = []
+    first, with_ids = True, id_column is not None
     for chunk in rows_for(model, data, options, labels=False):
-        ids = {} if chunk.ids is None else {"id": chunk.ids}
-        if not ids and (id_column is not None or "id" in names):
+        with_ids = with_ids or (first and chunk.ids is not None)
+        if with_ids and chunk.ids is None:
             raise ValueError(f"{_file(chunk)} has no column {model.columns.id!r} to hand through.")
-        table = ids | say(model, chunk.X, **asked)
-        yield table, not names
-        names = list(table)
+        ids = {"id": chunk.ids} if with_ids and chunk.ids is not None else {}
+        yield ids | say(model, chunk.X, **asked), first
+        first = False
+    if first and not options["quiet"]:
+        click.echo("Note: there are no rows.", err=True)
 
 
 def _file(chunk: "Chunk") -> str:

@@ -36,21 +36,32 @@ def say(model: Model, X: Any, *, std: bool, proba: bool, label: bool) -> dict[st
     ValueError
         If the model keeps no confidence, or a row's values are so large that it has no score.
     """
-    said: dict[str, NDArray[Any]] = {}
-    if std or proba:
-        refuse_without_confidence(model)
-        scores, deviations = model.ranker.decision_function(model.scaled(X), return_std=True)  # type: ignore[call-arg]
-        said |= {"score": scores, "std": deviations, "proba": _reaching(model, scores, deviations)}
-    else:
-        said["score"] = scores = model.scores(X)
+    scores, deviations = finite_scores(model, X, with_std=std or proba)
+    said: dict[str, NDArray[Any]] = {"score": scores}
+    if std:
+        said["std"] = deviations
+    if proba:
+        said["proba"] = _reaching(model, scores, deviations)
     if label:
         reaches = (scores >= model.ranker.threshold_).astype(np.int64)
         said["label"] = np.array(model.columns.classes_, dtype=object)[reaches]
-    for name, values in said.items():
-        if name != "label" and not np.isfinite(values).all():
-            raise ValueError(f"a row has no finite {name}: its values are too large.")
-    wanted = {"score": True, "std": std, "proba": proba, "label": label}
-    return {name: values.tolist() for name, values in said.items() if wanted[name]}
+    return {name: values.tolist() for name, values in said.items()}
+
+
+def finite_scores(
+    model: Model, X: Any, *, with_std: bool = False
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return scores and their deviations, zeros if not asked for; refuse numbers too large."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if with_std:
+            refuse_without_confidence(model)
+            rows = model.scaled(X)
+            scores, deviations = model.ranker.decision_function(rows, return_std=True)  # type: ignore[call-arg]
+        else:
+            scores, deviations = model.scores(X), np.zeros(X.shape[0])
+    if not (np.isfinite(scores).all() and np.isfinite(deviations).all()):
+        raise ValueError("a row has no finite score: its values are too large.")
+    return scores, deviations
 
 
 def knows_confidence(model: Model) -> bool:
