@@ -9,6 +9,8 @@ import numpy as np
 from cbrank.rankers._base import Ranker
 from cbrank.streams import StreamScaler
 
+__all__ = ["to_onnx"]
+
 _SCORE = {
     "plain": "score = MatMul (features, weights)",
     "centred": "centred = Sub (features, centre)  score = MatMul (centred, weights)",

@@ -77,7 +77,7 @@ def _widths(ranker: Ranker) -> list[int]:
 
 
 def _learn(ranker: Ranker, width: int) -> None:
-    X = np.random.RandomState(0).standard_normal((12, width)) / width
+    X = np.random.default_rng(0).standard_normal((12, width)) / width
     y = np.arange(12) % 2
     for rows in (X, sp.csr_array(X)):
         ranker.fit(rows, y).partial_fit(rows, y)

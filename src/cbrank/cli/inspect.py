@@ -44,17 +44,22 @@ def command(model: Path, top: int, as_json: bool, picture: Path | None) -> None:
 
     contents = Contents.open(model)
     weights = by_effect(contents.ranker)
-    weights = weights.first(top or len(weights.features))
+    total = len(weights.features)
+    weights = weights.first(top or total)
     names = contents.names(weights.features.tolist())
     if picture:
         from cbrank.insight.pictures import draw_weights  # noqa: PLC0415
 
         draw_weights(picture, names, weights, f"{type(contents.ranker).__name__}: {model.name}")
     if as_json:
-        rows = [dict(zip(_HEADS, row, strict=False)) for row in _rows(names, weights)]
+        keys = [head.replace("/", "_over_") for head in _HEADS]
+        rows = [dict(zip(keys, row, strict=False)) for row in _rows(names, weights)]
         click.echo(for_machines(contents.summary() | {"weights": rows}))
         return
-    click.echo("\n".join([*_summary(contents), "", *_table(names, weights)]))
+    more = (
+        [f"... and {total - len(names):,} more: --top 0 shows all."] if total > len(names) else []
+    )
+    click.echo("\n".join([*_summary(contents), "", *_table(names, weights), *more]))
 
 
 _HEADS = "feature", "weight", "effect", "deviation", "weight/deviation"
