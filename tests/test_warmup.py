@@ -77,7 +77,8 @@ def test_what_is_compiled_is_kept_where_it_says(tmp_path):
     command = [sys.executable, "-m", "cbrank", "warmup", "--only", "uniexp,measuring"]
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
     if "PYTHONPATH" in environment:
-        environment["PYTHONPATH"] = str(Path(environment["PYTHONPATH"]).resolve())
+        folders = environment["PYTHONPATH"].split(os.pathsep)
+        environment["PYTHONPATH"] = os.pathsep.join(str(Path(part).resolve()) for part in folders)
     said = subprocess.run(
         command, capture_output=True, text=True, check=True, cwd=folder, env=environment
     )

@@ -32,9 +32,9 @@ def open_output(path: Path | None) -> Iterator[IO[str]]:
         text.detach()
 
 
-def for_machines(facts: Any, indent: int | None = 2) -> str:
+def for_machines(facts: Any) -> str:
     """Return facts as JSON; numbers that JSON does not know, such as infinity, are null."""
-    return json.dumps(_finite(facts), indent=indent, ensure_ascii=False, default=str)
+    return json.dumps(_finite(facts), indent=2, ensure_ascii=False, default=str)
 
 
 def _finite(value: Any) -> Any:

@@ -1,6 +1,7 @@
 """``cbrank score``: scores of rows, in their order."""
 
 import csv
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ import click
 
 from cbrank.cli.options import data as data_argument
 from cbrank.cli.options import reading
-from cbrank.cli.output import MODEL, for_machines, open_output
+from cbrank.cli.output import MODEL, open_output
 from cbrank.cli.rows import QUIET, rows_for
 
 if TYPE_CHECKING:
@@ -117,4 +118,4 @@ def _write_csv(file: Any, table: Table, first: bool) -> None:
 
 def _write_json(file: Any, table: Table, first: bool) -> None:  # noqa: ARG001
     for cells in zip(*table.values(), strict=True):
-        file.write(for_machines(dict(zip(table, cells, strict=True)), indent=None) + "\n")
+        file.write(json.dumps(dict(zip(table, cells, strict=True)), ensure_ascii=False) + "\n")
