@@ -115,6 +115,7 @@ def _carry_out(run: "Run", tell: Teller, stops: Stops) -> None:
             tell.chunk(stream)
             if stops.received is not None:
                 break
+    tell.end()
     if stops.received is None:
         return
     run.keep()

@@ -32,6 +32,7 @@ class Teller(logging.Handler):
 
     def __exit__(self, *_: object) -> None:
         logging.getLogger("cbrank").removeHandler(self)
+        self.end()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Tell what cbrank logs, such as that it compiles."""
@@ -65,6 +66,9 @@ class Teller(logging.Handler):
 
     def line(self, facts: dict[str, Any]) -> None:
         """Tell how things stand: after 2 seconds, 4, 8 and so on, at last each 10 minutes."""
+
+    def end(self) -> None:
+        """Tell no more of how things stand."""
 
     def done(self, facts: dict[str, Any]) -> None:
         """Tell the result."""
@@ -112,6 +116,7 @@ class Bar(Words):
                 width=12,
                 show_eta=False,
                 show_percent=False,
+                update_min_steps=0,
                 item_show_func=lambda facts: in_words(facts) if facts else "",
             )
         self._bar.update(facts["bytes_read"] - self._bar.pos, facts)
@@ -119,16 +124,11 @@ class Bar(Words):
     def line(self, facts: dict[str, Any]) -> None:
         """Tell nothing more: the AUC in the line is measured anew from here on."""
 
-    def __exit__(self, *error: object) -> None:
+    def end(self) -> None:
+        """End the line."""
         if self._bar is not None:
-            click.echo(err=True)
-        super().__exit__(*error)
-
-    def done(self, facts: dict[str, Any]) -> None:
-        """End the line and tell the result."""
-        click.echo(err=True)
-        self._bar = None
-        super().done(facts)
+            self._bar.render_finish()
+            self._bar = None
 
 
 class Json(Teller):

@@ -215,8 +215,16 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _from_state(cls, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> Self:
         """Return the scaler whose state that is."""
         scaler = cls(facts["kind"])
+        scaler._validate_params()
         scaler._known = {name: np.array(known) for name, known in arrays.items()}
-        scaler.n_features_in_ = facts["n_features_in"]
+        scaler.n_features_in_ = width = facts["n_features_in"]
+        fresh = _nothing(scaler.kind)
+        shapes = {name: (1,) if name == "rows" else (width,) for name in fresh}
+        if {name: known.shape for name, known in arrays.items()} != shapes or any(
+            known.dtype != fresh[name].dtype or not np.isfinite(known).all()
+            for name, known in arrays.items()
+        ):
+            raise ValueError(f"its StreamScaler of {width!r} features makes no sense")
         return scaler
 
 

@@ -114,7 +114,8 @@ class Model:
         steps = [step for _, step in whole.steps] if isinstance(whole, Pipeline) else [None, whole]
         match [*steps, columns]:
             case [None | StreamScaler() as scaler, Ranker() as ranker, Columns()]:
-                return cls(ranker, scaler, columns)
+                if scaler is None or scaler.n_features_in_ == ranker.n_features_in_:
+                    return cls(ranker, scaler, columns)
         raise modelfile.ModelFileError(f"{path} does not hold one scaler, one ranker and columns.")
 
     def write(self, path: str | os.PathLike[str], **facts: Any) -> None:

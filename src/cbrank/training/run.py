@@ -164,4 +164,6 @@ def auc_since(before: tuple[int, float], now: tuple[int, float]) -> tuple[int, f
     pairs = now[0] - before[0]
     if not pairs:
         return 0, math.nan
+    if not before[0]:
+        return now
     return pairs, (now[0] * now[1] - before[0] * before[1]) / pairs
