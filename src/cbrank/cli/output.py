@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import click
-import numpy as np
 
 from cbrank.cli.options import Command
 
@@ -34,7 +33,12 @@ def open_output(path: Path | None) -> Iterator[IO[str]]:
 
 def for_machines(facts: Any) -> str:
     """Return facts as JSON; numbers that JSON does not know, such as infinity, are null."""
-    return json.dumps(_finite(facts), indent=2, ensure_ascii=False, default=str)
+    return json.dumps(_finite(facts), indent=2, ensure_ascii=False, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    """Return a number of NumPy as Python's, anything else in words."""
+    return value.item() if hasattr(value, "item") else str(value)
 
 
 def _finite(value: Any) -> Any:
@@ -42,8 +46,6 @@ def _finite(value: Any) -> Any:
         return {str(name): _finite(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
