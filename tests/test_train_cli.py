@@ -156,7 +156,7 @@ def test_standard_input_and_several_passes(here):
         "Learned from 33,768"
     )
     assert error("train", "-", "--passes", "2", "-o", "m") == (
-        "Standard input can be read once, not in several passes."
+        "<stdin> can be read once, not in several passes."
     )
 
 
@@ -172,6 +172,15 @@ def test_skipped_rows_are_told_and_counted(here):
         "bad.svm, line 4, column 5: the value '' is not a finite number. "
         "That is one more malformed row than the 1 allowed."
     )
+
+
+def test_one_label_is_enough_to_begin_with(here):
+    (here / "one.svm").write_text("1 1:1\n1 1:2\n")
+    assert "say which label is the positive one" in error("train", "one.svm", "-o", "m")
+    out, err = call("train", "one.svm", "--positive", "1", "--C", "1", "-o", "m")
+    assert out == "Learned from 2 rows, 2 of them positive, 1 features, C 1. Model: m\n"
+    assert err == "Note: only one of the two labels was seen, so there is no ranking yet.\n"
+    call("update", "m", "rows.svm")
 
 
 # What goes wrong ----------------------------------------------------------------------------------
@@ -355,7 +364,7 @@ def test_a_full_disk_loses_nothing(stopped, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("cbrank.modelfile.atomic.os.fsync", full)
         assert error("train", "rows.svm", "-o", "m", *KEPT, "--resume") == (
-            "c could not be written: No space left on device"
+            "c could not be written: No space left on device."
         )
     assert (stopped / "c").read_bytes() == before
     (stopped / "full").mkdir()
@@ -451,7 +460,7 @@ def test_lines_come_after_growing_times(here, capsys):
     ]
     assert re.fullmatch(
         r"50,152 rows, 12,538 rows/s, 2\.\d of 2\d\.\d MB, AUC 0\.9\d{3}, "
-        r"since the last line 0\.9\d{3}, 0:4\d left", lines[1]
+        r"since the last line 0\.9\d{3}, 0:3\d left", lines[1]
     )  # fmt: skip
 
 

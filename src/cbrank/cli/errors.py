@@ -46,7 +46,8 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return f"There is not enough memory: {str(error) or 'the model is too large'}."
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}." if error.filename else error.strerror
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror.removesuffix('.')}."
     if isinstance(error, ValueError | OSError | ImportError):
         return str(error)
     return (

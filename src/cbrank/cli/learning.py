@@ -98,6 +98,8 @@ def learn(
             **{name: options[name] for name in READING},
         )
         _carry_out(run, tell, stops)
+        if not run.model.ranker.n_seen_.all():
+            tell.note("only one of the two labels was seen, so there is no ranking yet.")
         run.finish(output, last_run=last_run(asked, run.files))
         tell.done(_result(run, output))
 

@@ -23,7 +23,7 @@ class Pace:
     def __init__(self, run: "Run", clock: Callable[[], float] = time.monotonic) -> None:
         self.run, self.clock = run, clock
         self.began, self.rows_before = clock(), run.progress.rows
-        self._first: tuple[float, int] | None = None
+        self._first = None if run.progress.position else (self.began, 0)
         self._told = run.progressive_auc()
 
     def seconds(self) -> float:
@@ -54,7 +54,7 @@ class Pace:
         self._told = self.run.progressive_auc()
 
     def _left(self, stream: "Stream") -> float | None:
-        """Return the seconds that remain, by the bytes read since the first chunk."""
+        """Return the seconds that remain, by the bytes read since the run was taken up."""
         if stream.bytes_total is None:
             return None
         read = self.run.progress.passes * stream.bytes_total + stream.bytes_read

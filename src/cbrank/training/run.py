@@ -63,8 +63,6 @@ class Run:
         checkpoint: Checkpoint | None = None,
         **reading: Any,
     ) -> None:
-        if passes > 1 and "-" in paths:
-            raise ValueError("Standard input can be read once, not in several passes.")
         self.model, self.paths, self.passes = model, paths, passes
         self.progress = progress or Progress(None, 0, 0, 0, *_measured(model))
         self.checkpoint, self.widest, self.reading = checkpoint, widest, reading
@@ -118,9 +116,13 @@ class Run:
         return auc_since(before, _measured(self.model))
 
     def _open(self) -> Stream:
-        return open_stream(
+        stream = open_stream(
             self.paths, columns=self.model.columns, start=self.progress.position, **self.reading
         )
+        for file in stream.position.files:
+            if self.passes > 1 and file.size is None:
+                raise ValueError(f"{file.name} can be read once, not in several passes.")
+        return stream
 
     def _learned(self, stream: Stream) -> Iterator[Stream]:
         for chunk in stream:
