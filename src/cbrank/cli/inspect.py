@@ -97,7 +97,7 @@ def _summary(contents: "Contents") -> list[str]:
         "written by": versions,
         "class": facts["class"],
         "parameters": ", ".join(f"{name}={value!r}" for name, value in given.items()),
-        "C chosen": facts["C"] and f"{facts['C']:g}",
+        "C chosen": f"{facts['C']:g}" if given.get("C") == "auto" else None,
         "features": f"{facts['features']:,}",
         "scaling": facts["scaler"] or "none",
         **_columns(facts["columns"]),

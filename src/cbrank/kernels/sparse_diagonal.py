@@ -42,14 +42,21 @@ class _Known(NamedTuple):
 
 @jit
 def _weigh(features, indices, values):
-    """Return the score of a row, its norm squared and whether no value is below zero."""
-    score, square, least = 0.0, 0.0, 0.0
+    """Return the score of a row and its norm squared."""
+    score, square = 0.0, 0.0
     for k in range(indices.size):
         i, value = indices[k], values[k]
         score += features[i, MU] * value
         square += features[i, VARIANCE] * value * value
-        least = min(least, value)
-    return score, square, least >= 0.0
+    return score, square
+
+
+@jit
+def _is_positive(values):
+    least = 0.0
+    for k in range(values.size):
+        least = min(least, values[k])
+    return least >= 0.0
 
 
 @jit
@@ -95,16 +102,20 @@ def _move(features, i, z, step, gain, form, boost):
 
 @jit
 def _fire(features, indices, values, b_indices, b_values, step, gain, form, boost):
-    """Update every feature of z = x - b."""
+    """Update every feature of z = x - b; return the new score of x and its norm squared."""
     for k in range(b_indices.size):
         i = b_indices[k]
         _move(features, i, features[i, X_VALUE] - b_values[k], step, gain, form, boost)
         features[i, X_VALUE] = 0.0
+    score, square = 0.0, 0.0
     for k in range(indices.size):
-        i = indices[k]
+        i, value = indices[k], values[k]
         if features[i, X_VALUE] != 0.0:
-            _move(features, i, values[k], step, gain, form, boost)
-        features[i, X_VALUE] = values[k]
+            _move(features, i, value, step, gain, form, boost)
+        features[i, X_VALUE] = value
+        score += features[i, MU] * value
+        square += features[i, VARIANCE] * value * value
+    return score, square
 
 
 @jit
@@ -116,9 +127,9 @@ def _row(buffer, label, slot):
 @jit
 def _look(features, buffer, label, slot, known, moved):
     """Find out about a buffered row anew."""
-    score, square, positive = _weigh(features, *_row(buffer, label, slot))
+    score, square = _weigh(features, *_row(buffer, label, slot))
     known.score[label, slot], known.moves[label, slot] = score, moved
-    known.norm[label, slot], known.positive[label, slot] = _bound(square), positive
+    known.norm[label, slot] = _bound(square)
 
 
 @jit
@@ -133,7 +144,8 @@ def _sweep(indices, values, label, C, buffer, model, parameters, known, moved):
     features, other, sign = model.features, 1 - label, 2.0 * label - 1.0
     capacity, phi, form = buffer.length.shape[1], parameters.phi, parameters.form
     shift, boost = shift_of(C, form), boost_of(model.tally[ROWS])
-    score, square, positive = _weigh(features, indices, values)
+    score, square = _weigh(features, indices, values)
+    positive = _is_positive(values)
     for slot in range(buffer.size[other]):
         doubt = (moved - known.moves[other, slot]) * known.norm[other, slot]
         if not abs(score - known.score[other, slot]) > doubt:
@@ -158,10 +170,12 @@ def _sweep(indices, values, label, C, buffer, model, parameters, known, moved):
         alpha, beta = scw_step(margin, variance, C, phi)
         if alpha > 0.0:
             gain = scw_information(alpha, variance, phi) if form == PRECISION else beta
-            _fire(features, indices, values, b_indices, b_values, sign * alpha, gain, form, boost)
+            step = sign * alpha
+            score, square = _fire(
+                features, indices, values, b_indices, b_values, step, gain, form, boost
+            )
             model.tally[UPDATES] += 1
             moved += alpha * apart
-            score, square, positive = _weigh(features, indices, values)
     return moved
 
 
@@ -173,6 +187,7 @@ def learn(X, labels, weights, order, buffer, model, parameters):
     for label in range(2):
         for slot in range(buffer.size[label]):
             _look(features, buffer, label, slot, known, moved)
+            known.positive[label, slot] = _is_positive(_row(buffer, label, slot)[1])
     for row in order:
         if weights[row] > 0.0:
             label, begin, end = labels[row], X.indptr[row], X.indptr[row + 1]
@@ -186,4 +201,5 @@ def learn(X, labels, weights, order, buffer, model, parameters):
                 features[indices[k], X_VALUE] = 0.0
             if slot >= 0:
                 _look(features, buffer, label, slot, known, moved)
+                known.positive[label, slot] = _is_positive(values)
             model.tally[ROWS] += 1
