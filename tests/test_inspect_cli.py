@@ -43,6 +43,13 @@ def test_what_it_prints(tmp_path):
     assert parameters.startswith("parameters       C=0.5, average=False, buffer_size=50, cov")
 
 
+def test_a_chosen_C_is_shown(tmp_path):
+    model = make(tmp_path, ranker=cbrank.CBRanker(C="auto", random_state=0))
+    chosen = cbrank.load(model).C_
+    assert f"\nC chosen         {chosen:g}\n" in run("inspect", model).stdout
+    assert json.loads(run("inspect", model, "--json").stdout)["C"] == chosen
+
+
 def test_json_holds_every_digit(tmp_path):
     model = make(tmp_path)
     found = json.loads(run("inspect", model, "--json").stdout)

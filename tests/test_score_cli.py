@@ -243,6 +243,15 @@ def test_usage_errors_exit_2(model):
         assert run("score", *arguments).exit_code == 2
 
 
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys; from cbrank.cli import score, evaluate, inspect, export, warmup;"
+        "print([m for m in ('numpy', 'numba', 'sklearn', 'matplotlib', 'onnx') if m in sys.modules])"
+    )
+    command = [sys.executable, "-c", code]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
 def test_help_has_an_example():
     assert "cbrank score clicks.model today.csv > scores.txt" in run("score", "--help").stdout
 
