@@ -20,9 +20,9 @@ from cbrank.metrics import (
     OperatingPoint,
     ProgressiveAUC,
     accuracy_at_operating_point,
-    auc_of,
     optimal_operating_point,
 )
+from cbrank.metrics.roc import auc_of
 
 COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
 

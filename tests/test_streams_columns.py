@@ -83,13 +83,6 @@ def test_hashed_and_declared_categories_have_a_fixed_width():
     assert listed.feature_names() == ["age", "city=Rome", "city=Oslo"]
     chunks, _ = read(TRAIN, listed)
     assert chunks[0].X.toarray().tolist() == [[31, 0, 1], [44, 1, 0], [27, 0, 0]]
-    for columns in (trained(categorical={"city": "hash:3"}), listed, trained(drop=["city"])):
-        columns.refuse_growth()
-
-
-def test_a_model_that_cannot_widen_refuses_open_categories():
-    with pytest.raises(ValueError, match=r"column 'city' are met as the stream goes.*hash:BITS"):
-        Columns("y", categorical={"city": "onehot"}).refuse_growth()
 
 
 @pytest.mark.parametrize("how", ["hash", "hash:0", "hash:25", "hash:x", "one-hot", ""])

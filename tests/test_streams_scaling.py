@@ -153,3 +153,19 @@ def test_gaps_and_unknown_kinds_are_refused():
         StreamScaler().fit([[np.nan]])
     with pytest.raises(ValueError, match="kind"):
         StreamScaler("robust").fit([[1.0]])
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        ("standard", {"means": np.zeros(9)}),
+        ("standard", {"means": np.array([np.nan])}),
+        ("maxabs", {"largest": np.zeros(1, np.int64)}),
+        ("unit", {"means": np.zeros(1)}),
+    ],
+)
+def test_a_state_that_would_send_a_kernel_astray_is_refused(kind, changes):
+    scaler = StreamScaler(kind).fit([[1.0]])
+    arrays, facts = scaler._state()
+    with pytest.raises(ValueError, match="makes no sense"):
+        StreamScaler._from_state(arrays | changes, facts)

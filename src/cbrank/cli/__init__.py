@@ -5,7 +5,16 @@ from typing import Any
 
 import click
 
+from cbrank.cli.errors import in_one_sentence
+
 COMMANDS = {
+    "train": "Learn a ranker from files.",
+    "update": "Go on learning from more files.",
+    "score": "Write the score of each row.",
+    "evaluate": "Measure how well a model ranks labelled rows.",
+    "inspect": "Show what a model has seen and its weights.",
+    "export": "Write a model as an ONNX file.",
+    "warmup": "Compile everything now, so that later starts are fast.",
     "bench": "Measure speed and AUC beside scikit-learn, River, Vowpal Wabbit and LibAUC.",
     "datasets": "List, describe and fetch the paper's data sets.",
     "reproduce": "Run the paper's study and write its tables, figures and report.",
@@ -23,6 +32,10 @@ class _Lazy(click.Group):
             return None
         module: Any = importlib.import_module(f"cbrank.cli.{cmd_name}")
         return module.command  # type: ignore[no-any-return]
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with in_one_sentence():
+            return super().invoke(ctx)
 
     def format_commands(
         self,

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import check_cv
 
-from cbrank.metrics import auc_of
+from cbrank.metrics.roc import auc_of
 from cbrank.rankers._base import Ranker, Rows
 
 Indices = NDArray[np.int64]

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_is_fitted
 
-from cbrank.metrics import auc_of, operating_point_of, optimal_operating_point
+from cbrank.metrics.roc import auc_of, operating_point_of, optimal_operating_point
 from cbrank.rankers import _checks
 
 
@@ -89,17 +89,21 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     def _buffered_scores(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the labels and scores of the buffered rows, the scores as everywhere else."""
+        labels, rows = self._buffered_rows()
+        return labels, self._scores(rows)
+
+    def _buffered_rows(self) -> tuple[NDArray[np.int64], Any]:
+        """Return the labels of the buffered rows, and the rows."""
         buffer = self._buffer
         labels = np.repeat([0, 1], buffer.size)
         if not self._sparse:
             held = zip(buffer.rows, buffer.size, strict=True)
-            return labels, np.concatenate([self._scores(rows[:size]) for rows, size in held])
+            return labels, np.concatenate([rows[:size] for rows, size in held])
         held = np.arange(buffer.length.shape[1]) < buffer.size[:, None]
         width = np.arange(buffer.values.shape[2]) < buffer.length[held][:, None]
         indptr = np.concatenate([[0], np.cumsum(buffer.length[held])])
         rows = (buffer.values[held][width], buffer.indices[held][width], indptr)
-        shape = (len(indptr) - 1, len(self._weights()))
-        return labels, self._scores(sp.csr_array(rows, shape=shape))
+        return labels, sp.csr_array(rows, shape=(len(indptr) - 1, len(self._weights())))
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the ranking score of each row: the higher, the likelier positive.

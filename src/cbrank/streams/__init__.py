@@ -24,8 +24,7 @@ The interface, for whoever trains from files::
 * `Columns` is what the columns mean. It travels with the model: ``columns._state()`` gives
   ``(arrays, facts)``, ``Columns._from_state(arrays, facts)`` takes them back. ``columns.classes_``
   are the two labels as text, the positive one last (so a ranker starts with ``classes=[0, 1]``);
-  ``columns.width_`` is the width so far; ``columns.feature_names()`` names the features;
-  ``columns.refuse_growth()`` raises for a model that cannot widen.
+  ``columns.width_`` is the width so far; ``columns.feature_names()`` names the features.
 * `Position` is JSON: ``position.to_json()``, ``Position.from_json(facts)``. With
   ``open_stream(..., start=position)`` and the columns as they were then, exactly the remaining
   rows come, in the same chunks (a chunk ends at each ``chunk_rows`` rows of a file and at its

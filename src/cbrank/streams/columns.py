@@ -1,5 +1,6 @@
 """What the columns of a stream mean, learned from its header and carried with the model."""
 
+import json
 import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -121,22 +122,6 @@ class Columns:
         fixed = [name for table in self._tables.values() for name in table.names()]
         return [*self.numeric_, *fixed, *(f"{column}={value}" for column, value in self._grown)]
 
-    def refuse_growth(self) -> None:
-        """Raise an error if new categories can widen the rows, for a model that cannot widen.
-
-        Raises
-        ------
-        ValueError
-            If a column is "onehot" without a list of its categories.
-        """
-        for name, table in self._tables.items():
-            if table.size is None:
-                raise ValueError(
-                    f"The categories of column {name!r} are met as the stream goes, and a model "
-                    "with full covariance cannot widen: say hash:BITS, list the categories, or "
-                    "take diagonal covariance."
-                )
-
     # Reading -----------------------------------------------------------------------------------
 
     def _expect(self, *, sparse: bool, name: str, learn: bool) -> None:
@@ -246,8 +231,12 @@ class Columns:
     # Storing -----------------------------------------------------------------------------------
 
     def _state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Return all that is known, as arrays (none here) and facts for JSON."""
-        return {}, {
+        """Return all that is known, as arrays and facts for JSON.
+
+        Names may be many, so they are an array: JSON in bytes.
+        """
+        names = json.dumps([self.numeric_, self._grown]).encode()
+        return {"names": np.frombuffer(names, np.uint8)}, {
             "label": self.label,
             "positive": self.labels.positive,
             "negative": self.labels.negative,
@@ -259,14 +248,12 @@ class Columns:
             },
             "zero_based": self.zero_based,
             "max_features": self.max_features,
-            "numeric": self.numeric_,
             "width": self.width_,
             "sparse": self._sparse,
-            "grown": [list(pair) for pair in self._grown],
         }
 
     @classmethod
-    def _from_state(cls, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> Self:  # noqa: ARG003
+    def _from_state(cls, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> Self:
         """Return the columns whose state that is."""
         columns = cls(
             facts["label"],
@@ -278,11 +265,12 @@ class Columns:
             max_features=facts["max_features"],
         )
         columns.labels.negative = facts["negative"]
-        columns._sparse, columns.numeric_ = facts["sparse"], facts["numeric"]
+        columns.numeric_, grown = json.loads(arrays["names"].tobytes())
+        columns._sparse = facts["sparse"]
         width = len(columns.numeric_ or [])
         for table in columns._tables.values():
             width = table.place(width)
-        for name, value in facts["grown"]:
+        for name, value in grown:
             columns._tables[name].add(value, width)
             columns._grown.append((name, value))
             width += 1

@@ -237,6 +237,8 @@ class Stream(Iterator[Chunk]):
     def _meaning(self, item: _Item) -> Any:
         """Give the rows their meaning and move on to the place after them."""
         rows, name = item.rows, self.position.files[item.file].name
+        if not self._settings.labels:
+            rows = rows._replace(labels=None)
         X, y, ids, faults = self.columns._encode(rows, learn=self._settings.learn, where=name)
         self._labels.count_in(rows.errors)
         column = "" if self.columns.numeric_ is None else f", column {self.columns.label!r}"

@@ -198,6 +198,15 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             scaling.unit(indptr, X.data, learn, known["rows"], out)
         return out
 
+    def _centre_and_divisor(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what dense rows have taken away, and what is then divided by, in each feature."""
+        known, width = self._known, self.n_features_in_
+        ones = sp.csr_array((np.ones(width), np.arange(width), np.arange(width + 1)))
+        centre = np.zeros(width)
+        if self.kind == "standard":
+            centre = known["means"] * (known["counts"] / known["rows"])
+        return centre, 1.0 / self.transform(ones).data
+
     def _state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return what is known, as arrays and facts for JSON."""
         return dict(self._known), {"kind": self.kind, "n_features_in": self.n_features_in_}
@@ -206,8 +215,16 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _from_state(cls, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> Self:
         """Return the scaler whose state that is."""
         scaler = cls(facts["kind"])
+        scaler._validate_params()
         scaler._known = {name: np.array(known) for name, known in arrays.items()}
-        scaler.n_features_in_ = facts["n_features_in"]
+        scaler.n_features_in_ = width = facts["n_features_in"]
+        fresh = _nothing(scaler.kind)
+        shapes = {name: (1,) if name == "rows" else (width,) for name in fresh}
+        if {name: known.shape for name, known in arrays.items()} != shapes or any(
+            known.dtype != fresh[name].dtype or not np.isfinite(known).all()
+            for name, known in arrays.items()
+        ):
+            raise ValueError(f"its StreamScaler of {width!r} features makes no sense")
         return scaler
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cbrank.metrics import accuracy_at_operating_point, auc_of
+from cbrank.metrics.roc import accuracy_at_operating_point, auc_of
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]

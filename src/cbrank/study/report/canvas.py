@@ -1,13 +1,15 @@
 """Where figures are drawn: one look, files for papers, and inline SVG for the page."""
 
+import contextlib
 import io
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from cbrank.modelfile import atomic_write
 from cbrank.study.report.extra import need
 from cbrank.study.report.looks import Look
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 INK = "#1d2329"
 GRID = "#d5dbe1"
 WIDTH = 4.4  # inches: text stays readable when a phone shows it at full width
+_DPI = 200
 
 _STYLE: dict[str, Any] = {
     "axes.axisbelow": True,
@@ -93,6 +96,40 @@ def picture(
     Picture
         The drawing for the page.
     """
+    with _drawn(draw, key, size, layout) as figure:
+        svg = _svg(figure)
+        if folder:
+            (folder / f"{key}.svg").write_text(svg, encoding="utf-8")
+            figure.savefig(folder / f"{key}.png", dpi=_DPI, metadata={"Software": ""})
+        return Picture(key=key, alt=alt, svg=_inline(svg, alt, looks))
+
+
+def write_figure(draw: "Callable[[Figure], None]", path: Path, size: tuple[float, float]) -> None:
+    """Draw a figure into a file, in place only when it is whole.
+
+    Parameters
+    ----------
+    draw : callable
+        Fills an empty figure.
+    path : Path
+        Where the file goes; it ends in ``.svg`` or ``.png``.
+    size : tuple of float
+        Width and height in inches.
+    """
+    with _drawn(draw, path.stem, size, "constrained") as figure, atomic_write(path) as file:
+        if path.suffix == ".svg":
+            file.write(_svg(figure).encode())
+        else:
+            figure.savefig(file, format="png", dpi=_DPI, metadata={"Software": ""})
+
+
+@contextlib.contextmanager
+def _drawn(
+    draw: "Callable[[Figure], None]",
+    key: str,
+    size: tuple[float, float],
+    layout: Literal["constrained"] | None,
+) -> "Iterator[Figure]":
     with need("matplotlib").rc_context(_STYLE | {"svg.hashsalt": key}):
         figure = need("matplotlib.figure").Figure(figsize=size, layout=layout)
         figure.patch.set(gid="ground", facecolor="white")
@@ -100,11 +137,7 @@ def picture(
         if layout:  # once is enough, and it is slow
             figure.draw_without_rendering()
             figure.set_layout_engine("none")
-        svg = _svg(figure)
-        if folder:
-            (folder / f"{key}.svg").write_text(svg, encoding="utf-8")
-            figure.savefig(folder / f"{key}.png", dpi=200, metadata={"Software": ""})
-        return Picture(key=key, alt=alt, svg=_inline(svg, alt, looks))
+        yield figure
 
 
 def _svg(figure: "Figure") -> str:

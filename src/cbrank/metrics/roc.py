@@ -1,23 +1,13 @@
-"""Measures of a ranking: the optimal operating point and the AUC of a stream."""
+"""The ROC curve: its area and its point of least cost."""
 
 import math
 from fractions import Fraction
-from numbers import Integral, Real
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_consistent_length, check_scalar, column_or_1d
-from sklearn.utils.multiclass import type_of_target
 
-from cbrank import kernels
-
-__all__ = [
-    "OperatingPoint",
-    "ProgressiveAUC",
-    "accuracy_at_operating_point",
-    "optimal_operating_point",
-]
+from cbrank.metrics._checks import checked
 
 
 class OperatingPoint(NamedTuple):
@@ -106,7 +96,7 @@ def optimal_operating_point(
     >>> optimal_operating_point(y, scores, cost_fn=2).threshold
     0.3
     """
-    rows = _checked(y_true, y_score, pos_label, sample_weight)
+    rows = checked(y_true, y_score, pos_label, sample_weight)
     return operating_point_of(*rows, cost_fp, cost_fn, prior)
 
 
@@ -175,7 +165,7 @@ def accuracy_at_operating_point(
     >>> round(accuracy_at_operating_point(y, scores), 4)
     0.8333
     """
-    curve = _curve(*_checked(y_true, y_score, pos_label, sample_weight))
+    curve = _curve(*checked(y_true, y_score, pos_label, sample_weight))
     best = _cheapest(curve, cost_fp, cost_fn, prior)
     positives, negatives = curve.tp[-1], curve.fp[-1]
     true_positives, true_negatives = curve.tp[best], negatives - curve.fp[best]
@@ -198,127 +188,12 @@ def auc_of(
     return float((np.diff(tp) * below).sum() / (tp[-1] * fp[-1]))
 
 
-class ProgressiveAUC:
-    """Exact ROC AUC of the last rows of a stream.
-
-    Score each row before learning from it and hand both to `update`: what `get` returns is
-    then an honest measure of how the learner ranks rows it has not seen. Ties count half. A
-    row takes O(log window) time; pairs are counted in integers, so no error builds up.
-
-    Parameters
-    ----------
-    window : int, default=1000
-        How many of the last rows to measure.
-    pos_label : int, float, bool or str, default=1
-        The positive label; every other label is negative.
-
-    See Also
-    --------
-    sklearn.metrics.roc_auc_score : The same measure of rows that are all at hand.
-
-    Examples
-    --------
-    >>> from cbrank.metrics import ProgressiveAUC
-    >>> auc = ProgressiveAUC(window=4)
-    >>> auc.update([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.9]).get()
-    0.75
-    >>> auc.update(0, 0.4).get()
-    0.625
-    """
-
-    def __init__(self, window: int = 1000, pos_label: Any = 1) -> None:
-        self.window = int(check_scalar(window, "window", Integral, min_val=1))
-        self.pos_label = pos_label
-        self._window = kernels.window_auc.empty(self.window)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(window={self.window!r}, pos_label={self.pos_label!r})"
-
-    @property
-    def n_rows(self) -> int:
-        """Rows measured now, at most `window`.
-
-        Returns
-        -------
-        int
-            Number of rows.
-
-        Examples
-        --------
-        >>> from cbrank.metrics import ProgressiveAUC
-        >>> ProgressiveAUC(window=2).update([0, 1, 1], [0.1, 0.2, 0.3]).n_rows
-        2
-        """
-        return kernels.window_auc.n_rows(self._window)
-
-    def update(self, y_true: ArrayLike, y_score: ArrayLike) -> Self:
-        """Take in scored rows, in order.
-
-        Parameters
-        ----------
-        y_true : scalar or array-like of shape (n_samples,)
-            Labels.
-        y_score : scalar or array-like of shape (n_samples,)
-            Scores, infinite ones too.
-
-        Returns
-        -------
-        ProgressiveAUC
-            The object itself.
-
-        Raises
-        ------
-        ValueError
-            If a score is not a number or the lengths differ; no row is then taken in.
-
-        Examples
-        --------
-        >>> from cbrank.metrics import ProgressiveAUC
-        >>> ProgressiveAUC(pos_label="spam").update(["ham", "spam"], [-1.5, 2.0]).get()
-        1.0
-        """
-        labels, scores = _rows(y_true), _rows(y_score, np.float64)
-        if labels.size != scores.size:
-            raise ValueError(f"y_true has {labels.size} rows, y_score {scores.size}")
-        _forbid(np.isnan(scores), scores, "y_score must not be NaN")
-        positive = _stream_positives(labels, self.pos_label).astype(np.int64)
-        kernels.window_auc.slide(self._window, positive, scores)
-        return self
-
-    def get(self) -> float:
-        """AUC of the rows in the window.
-
-        Returns
-        -------
-        float
-            The AUC, or nan while the window lacks one of the classes.
-
-        Examples
-        --------
-        >>> from cbrank.metrics import ProgressiveAUC
-        >>> ProgressiveAUC().update(1, 0.5).get()
-        nan
-        """
-        return kernels.window_auc.auc(self._window)
-
-
 class _RocCounts(NamedTuple):
     """Weight of the rows called positive at each threshold, from none of them to all."""
 
     thresholds: NDArray[np.float64]
     fp: NDArray[np.float64]
     tp: NDArray[np.float64]
-
-
-def _checked(
-    y_true: ArrayLike, y_score: ArrayLike, pos_label: Any, sample_weight: ArrayLike | None
-) -> tuple[NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64]]:
-    labels = column_or_1d(y_true)
-    scores = column_or_1d(y_score, dtype=np.float64)
-    check_consistent_length(labels, scores)
-    positive = _positives(labels, pos_label)
-    _forbid(~np.isfinite(scores), scores, "y_score must be finite")
-    return positive, scores, _weights(sample_weight, positive)
 
 
 def _curve(
@@ -330,66 +205,6 @@ def _curve(
     fp = np.concatenate(([0.0], (weights * ~positive)[falling])).cumsum()
     tp = np.concatenate(([0.0], (weights * positive)[falling])).cumsum()
     return _RocCounts(*(part[last_of_its_score] for part in (thresholds, fp, tp)))
-
-
-def _positives(labels: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
-    _check_none_missing(labels)
-    kind = type_of_target(labels, input_name="y_true")
-    if kind != "binary":
-        raise ValueError(f"y_true must be binary; it is {kind}")
-    classes = np.unique(labels).tolist()
-    if len(classes) < 2:
-        raise ValueError(f"y_true must hold both classes; all of it is {classes}")
-    if pos_label is None:
-        pos_label = classes[-1]
-    elif pos_label not in classes:
-        raise ValueError(f"pos_label={pos_label!r} is not a label of y_true, which holds {classes}")
-    return np.asarray(labels == pos_label, dtype=np.bool_)
-
-
-def _rows(values: ArrayLike, dtype: type | None = None) -> NDArray[Any]:
-    """Copy a scalar or a column; scikit-learn's checks would cost a hundred rows' counting."""
-    array = np.array(values, dtype=dtype)
-    return array.reshape(-1) if array.ndim < 2 else column_or_1d(array).copy()
-
-
-def _stream_positives(labels: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
-    _check_none_missing(labels)
-    if labels.size and isinstance(labels[0], str) != isinstance(pos_label, str):
-        raise ValueError(f"y_true holds {labels[:1].tolist()}, never pos_label={pos_label!r}")
-    return np.asarray(labels == pos_label, dtype=np.bool_)
-
-
-def _check_none_missing(labels: NDArray[Any]) -> None:
-    if labels.dtype.kind == "f":
-        _forbid(np.isnan(labels), labels, "y_true must not be NaN")
-    elif labels.dtype.kind == "O":
-        missing = np.array([not _is_label(label) for label in labels], dtype=np.bool_)
-        _forbid(missing, labels, "y_true must hold numbers or strings")
-
-
-def _is_label(label: object) -> bool:
-    return isinstance(label, str) or (
-        isinstance(label, Real | np.bool_) and not math.isnan(float(label))
-    )
-
-
-def _weights(sample_weight: ArrayLike | None, positive: NDArray[np.bool_]) -> NDArray[np.float64]:
-    if sample_weight is None:
-        return np.ones(positive.size)
-    weights: NDArray[np.float64] = column_or_1d(sample_weight, dtype=np.float64)
-    check_consistent_length(positive, weights)
-    _forbid(~(np.isfinite(weights) & (weights >= 0)), weights, "sample_weight must be 0 or more")
-    if not (weights[positive].any() and weights[~positive].any()):
-        raise ValueError("sample_weight leaves only one class with rows that count")
-    largest = float(weights.max())
-    return weights if largest < 2.0**53 else weights / largest
-
-
-def _forbid(bad: NDArray[np.bool_], values: NDArray[Any], rule: str) -> None:
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise ValueError(f"{rule}; row {row} is {values[row]}")
 
 
 def _cheapest(curve: _RocCounts, cost_fp: float, cost_fn: float, prior: float | None) -> int:

@@ -1,0 +1,131 @@
+"""``cbrank inspect``: what a model has seen, and what it goes by."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cbrank.cli.output import AS_JSON, MODEL, for_machines, picture
+
+if TYPE_CHECKING:
+    from cbrank.insight.contents import Contents
+    from cbrank.insight.weights import Weights
+
+_LABEL = 17
+_LONGEST = 40
+
+
+@click.command(name="inspect")
+@MODEL
+@click.option(
+    "--top",
+    type=click.IntRange(0),
+    default=20,
+    show_default=True,
+    help="How many weights to show; 0 for all.",
+)
+@AS_JSON
+@picture("--picture", "Draw the weights with their deviations")
+def command(model: Path, top: int, as_json: bool, picture: Path | None) -> None:
+    """Show what a model has seen and its weights, largest effect first.
+
+    The effect of a feature is the size of its weight times the spread (standard deviation) of the
+    feature among the rows the model has buffered: how far the feature moves scores. CBR also knows
+    how sure each weight is: weight/deviation far from 0 is sure of its sign.
+
+    \b
+    Examples:
+      cbrank inspect clicks.model
+      cbrank inspect clicks.model --top 0 --json
+      cbrank inspect clicks.model --picture weights.svg
+    """  # noqa: D301
+    from cbrank.insight.contents import Contents  # noqa: PLC0415
+    from cbrank.insight.weights import by_effect  # noqa: PLC0415
+
+    contents = Contents.open(model)
+    weights = by_effect(contents.ranker)
+    total = len(weights.features)
+    weights = weights.first(top or total)
+    names = contents.names(weights.features.tolist())
+    if picture:
+        from cbrank.insight.pictures import draw_weights  # noqa: PLC0415
+
+        draw_weights(picture, names, weights, f"{type(contents.ranker).__name__}: {model.name}")
+    if as_json:
+        keys = [head.replace("/", "_over_") for head in _HEADS]
+        rows = [dict(zip(keys, row, strict=False)) for row in _rows(names, weights)]
+        click.echo(for_machines(contents.summary() | {"weights": rows}))
+        return
+    more = (
+        [f"... and {total - len(names):,} more: --top 0 shows all."] if total > len(names) else []
+    )
+    click.echo("\n".join([*_summary(contents), "", *_table(names, weights), *more]))
+
+
+_HEADS = "feature", "weight", "effect", "deviation", "weight/deviation"
+
+
+def _rows(names: list[str], weights: "Weights") -> list[tuple[Any, ...]]:
+    parts: list[Any] = [names, weights.weights.tolist(), weights.effects.tolist()]
+    if weights.deviations is not None:
+        parts += [weights.deviations.tolist(), (weights.weights / weights.deviations).tolist()]
+    return list(zip(*parts, strict=True))
+
+
+def _table(names: list[str], weights: "Weights") -> list[str]:
+    rows = _rows(names, weights)
+    width = max([len(_HEADS[0]), *(min(len(name), _LONGEST) for name in names)])
+    count = 5 if weights.deviations is not None else 3
+    head = f"{_HEADS[0]:<{width}}" + "".join(f"{name:>18}" for name in _HEADS[1:count])
+    lines = [
+        f"{_short(name):<{width}}" + "".join(f"{value:>18.6g}" for value in values)
+        for name, *values in rows
+    ]
+    return [head, *lines]
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
+
+
+def _summary(contents: "Contents") -> list[str]:
+    facts = contents.summary()
+    versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
+    given = {name: value for name, value in facts["parameters"].items() if value is not None}
+    parts = {
+        "file": f"{facts['file']}, {facts['bytes']:,} bytes",
+        "written by": versions,
+        "class": facts["class"],
+        "parameters": ", ".join(f"{name}={value!r}" for name, value in given.items()),
+        "C chosen": f"{facts['C']:g}" if given.get("C") == "auto" else None,
+        "features": f"{facts['features']:,}",
+        "scaling": facts["scaler"] or "none",
+        **_columns(facts["columns"]),
+        "rows": f"{facts['rows']:,}: " + ", ".join(_counts(facts)),
+        "pairs": facts["pairs"] and f"{facts['pairs']:,}",
+        "updates": facts["updates"] and f"{facts['updates']:,}",
+        "progressive AUC": facts["pairs"] and f"{facts['progressive_auc']:.4f}",
+        "threshold": f"{facts['threshold']:.6g}",
+        "diverged": "a step was too large, and learning ended there" if facts["diverged"] else None,
+    }
+    return [f"{name:<{_LABEL}}{value}" for name, value in parts.items() if value]
+
+
+def _counts(facts: dict[str, Any]) -> list[str]:
+    return [
+        f"{count:,} {'positive' if label == facts['positive'] else 'negative'} ({label!r})"
+        for label, count in facts["labels"].items()
+    ]
+
+
+def _columns(columns: dict[str, Any] | None) -> dict[str, str]:
+    if columns is None:
+        return {}
+    categories = [f"{name}={how if isinstance(how, str) else ','.join(how)}"
+                  for name, how in columns["categorical"].items()]  # fmt: skip
+    return {
+        "label column": columns["label"],
+        "id column": columns["id"],
+        "categories": " ".join(categories),
+        "dropped": ", ".join(columns["dropped"]),
+    }

@@ -1,0 +1,121 @@
+"""``cbrank score``: scores of rows, in their order."""
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cbrank.cli.options import data as data_argument
+from cbrank.cli.options import reading
+from cbrank.cli.output import MODEL, open_output
+from cbrank.cli.rows import QUIET, rows_for
+
+if TYPE_CHECKING:
+    from cbrank.streams import Chunk
+    from cbrank.training import Model
+
+Table = dict[str, list[Any]]
+
+
+@click.command(name="score")
+@MODEL
+@data_argument
+@click.option("--std", is_flag=True, help="Also the score's standard deviation (CBR).")
+@click.option(
+    "--proba", is_flag=True, help="Also how sure it is that the score reaches the threshold (CBR)."
+)
+@click.option("--label", is_flag=True, help="Also the label that the score stands for.")
+@click.option(
+    "--id",
+    "id_column",
+    metavar="COLUMN",
+    help="Also this column, handed through; else the --id of training.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A file, in place only when it is whole; else standard output.",
+)
+@click.option("--json", "as_json", is_flag=True, help="For machines: an object for each row.")
+@reading
+@QUIET
+def command(
+    model: Path, data: tuple[str, ...], id_column: str | None, output: Path | None, **options: Any
+) -> None:
+    """Write the score of each row of DATA, in order.
+
+    The higher the score, the likelier the row is positive. DATA is svmlight, CSV or Parquet, plain
+    or compressed, or - for standard input, with the columns the model was trained on, in any order.
+    Labels are not needed and not looked at. With one column there is no header line; with more
+    there is, and commas.
+
+    \b
+    Examples:
+      cbrank score clicks.model today.csv > scores.txt
+      cbrank score clicks.model today.csv.gz --id row --std --label -o scores.csv
+      zcat today.svm.gz | cbrank score clicks.model - --json --proba
+    """  # noqa: D301
+    from cbrank.insight.scoring import refuse_without_confidence  # noqa: PLC0415
+    from cbrank.training import Model  # noqa: PLC0415
+
+    opened = Model.open(model)
+    if options["std"] or options["proba"]:
+        refuse_without_confidence(opened)
+    if id_column is not None:
+        _hand_through(opened, id_column)
+    with open_output(output) as file:
+        write = _write_json if options["as_json"] else _write_csv
+        for table, first in _tables(opened, data, id_column, options):
+            write(file, table, first)
+            file.flush()
+
+
+def _hand_through(model: "Model", column: str) -> None:
+    """Make a column the id."""
+    names = model.columns.numeric_
+    if names is None:
+        raise ValueError("svmlight text has no column to hand through: leave --id out.")
+    if column in names:
+        raise ValueError(f"column {column!r} is a feature of the model and cannot be the id too.")
+    if model.columns.id is not None:
+        model.columns.drop.append(str(model.columns.id))
+    model.columns.id = column
+
+
+def _tables(
+    model: "Model", data: tuple[str, ...], id_column: str | None, options: dict[str, Any]
+) -> Iterator[tuple[Table, bool]]:
+    """Score chunk by chunk; say of each whether it is the first."""
+    from cbrank.insight.scoring import say  # noqa: PLC0415
+
+    asked = {name: options[name] for name in ("std", "proba", "label")}
+    first, with_ids = True, id_column is not None
+    for chunk in rows_for(model, data, options, labels=False):
+        with_ids = with_ids or (first and chunk.ids is not None)
+        if with_ids and chunk.ids is None:
+            raise ValueError(f"{_file(chunk)} has no column {model.columns.id!r} to hand through.")
+        ids = {"id": chunk.ids} if with_ids and chunk.ids is not None else {}
+        yield ids | say(model, chunk.X, **asked), first
+        first = False
+    if first and not options["quiet"]:
+        click.echo("Note: there are no rows.", err=True)
+
+
+def _file(chunk: "Chunk") -> str:
+    return chunk.position.files[chunk.position.file].name
+
+
+def _write_csv(file: Any, table: Table, first: bool) -> None:
+    rows = csv.writer(file, lineterminator="\n")
+    if first and len(table) > 1:
+        rows.writerow(table)
+    rows.writerows(zip(*table.values(), strict=True))
+
+
+def _write_json(file: Any, table: Table, first: bool) -> None:  # noqa: ARG001
+    for cells in zip(*table.values(), strict=True):
+        file.write(json.dumps(dict(zip(table, cells, strict=True)), ensure_ascii=False) + "\n")

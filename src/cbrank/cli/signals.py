@@ -1,0 +1,40 @@
+"""Stopping in good order."""
+
+import os
+import signal
+import sys
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+_STOPS = signal.SIGINT, signal.SIGTERM
+_HEARD = b"\nStopping after the rows at hand; a second signal stops at once.\n"
+
+
+class Stops:
+    """Catch the first SIGINT or SIGTERM while something is on that ends by itself soon.
+
+    A second one ends the program at once.
+    """
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        self._before = {number: signal.signal(number, self._receive) for number in _STOPS}
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        if self.received is not None:
+            sys.exit(128 + number)
+        self.received = number
+        os.write(2, _HEARD)

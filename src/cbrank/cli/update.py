@@ -1,0 +1,72 @@
+"""``cbrank update``: go on learning from more files."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cbrank.cli.learning import last_run, learn, running
+from cbrank.cli.options import READING, data, reading
+from cbrank.cli.telling import teller
+
+
+@click.command(name="update")
+@click.argument("model", type=click.Path(path_type=Path))
+@data
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="MODEL",
+    help="Where the new model goes; else it takes the place of the old one when it is whole.",
+)
+@reading
+@running
+def command(model: Path, output: Path | None, **options: Any) -> None:
+    """Go on learning from more files.
+
+    MODEL is a file of cbrank train or update. It knows what columns mean and how rows are scaled;
+    DATA is as for cbrank train.
+
+    \b
+    cbrank update clicks.model today.csv
+    cbrank update clicks.model today.csv -o tomorrow.model
+    """  # noqa: D301
+    from cbrank import modelfile  # noqa: PLC0415
+    from cbrank.training import Model  # noqa: PLC0415
+    from cbrank.training.run import WIDEST_FULL  # noqa: PLC0415
+
+    arrays, facts = modelfile.read(model)
+    old = Model.restore(model, arrays, facts)
+    asked = {"command": "update"} | {name: options[name] for name in (*READING, "passes")}
+    asked["model"] = hashlib.sha256(model.read_bytes()).hexdigest()
+    if output is None and options["resume"] and _is_done(facts, asked, options):
+        options["checkpoint"].unlink(missing_ok=True)
+        with teller(options["quiet"], options["as_json"]) as tell:
+            tell.note(
+                f"{model} has learned from these files already; without --resume it would again."
+            )
+        return
+    widest = max(WIDEST_FULL, old.ranker.n_features_in_)
+    learn(asked, output or model, options, lambda: old, widest)
+
+
+def _is_done(facts: dict[str, Any], asked: dict[str, Any], options: dict[str, Any]) -> bool:
+    """Say whether a model is what this very run left: it was stopped after it had written it."""
+    from cbrank import modelfile  # noqa: PLC0415
+    from cbrank.streams import open_stream  # noqa: PLC0415
+
+    files = open_stream(options["data"]).position.files
+    piped = any(mark.size is None for mark in files)
+    if piped or facts.get("last_run") != last_run(asked, files):
+        return False
+    checkpoint = options["checkpoint"]
+    if checkpoint is None or not checkpoint.exists():
+        return True
+    match modelfile.read(checkpoint)[1]:
+        case {"run": {"asked": {"model": began_with}}}:
+            return bool(
+                began_with != asked["model"]
+            )  # else it learns from the same files once more
+    return False

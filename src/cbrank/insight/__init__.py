@@ -1,0 +1,8 @@
+"""What a model says of rows, how well it ranks them, and what it goes by.
+
+* ``scoring``: scores with their deviation, confidence and label
+* ``evaluation``: measures of scored rows
+* ``contents``: a model file opened to be looked at: what the model has seen
+* ``weights``: weights with their confidence, largest effect first
+* ``pictures``: the ROC curve and the weights, drawn
+"""

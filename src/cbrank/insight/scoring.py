@@ -1,0 +1,87 @@
+"""Scores of rows, and what else a model says of them."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from cbrank.rankers import CBRanker
+from cbrank.training import Model
+
+
+def say(model: Model, X: Any, *, std: bool, proba: bool, label: bool) -> dict[str, list[Any]]:
+    """Return what a model says of rows, by the name of each column.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    X : ndarray or csr_array of shape (n_samples, n_features)
+        Rows of a stream that reads with the model's columns.
+    std : bool
+        Whether to say how sure each score is.
+    proba : bool
+        Whether to say how sure the model is that the score reaches its threshold.
+    label : bool
+        Whether to say which label the score stands for.
+
+    Returns
+    -------
+    dict of str to list
+        ``score`` and the columns asked for.
+
+    Raises
+    ------
+    ValueError
+        If the model keeps no confidence, or a row's values are so large that it has no score.
+    """
+    scores, deviations = finite_scores(model, X, with_std=std or proba)
+    said: dict[str, NDArray[Any]] = {"score": scores}
+    if std:
+        said["std"] = deviations
+    if proba:
+        said["proba"] = _reaching(model, scores, deviations)
+    if label:
+        reaches = (scores >= model.ranker.threshold_).astype(np.int64)
+        said["label"] = np.array(model.columns.classes_, dtype=object)[reaches]
+    return {name: values.tolist() for name, values in said.items()}
+
+
+def finite_scores(
+    model: Model, X: Any, *, with_std: bool = False
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return scores and their deviations, zeros if not asked for; refuse numbers too large."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if with_std:
+            refuse_without_confidence(model)
+            rows = model.scaled(X)
+            scores, deviations = model.ranker.decision_function(rows, return_std=True)  # type: ignore[call-arg]
+        else:
+            scores, deviations = model.scores(X), np.zeros(X.shape[0])
+    if not (np.isfinite(scores).all() and np.isfinite(deviations).all()):
+        raise ValueError("a row has no finite score: its values are too large.")
+    return scores, deviations
+
+
+def knows_confidence(model: Model) -> bool:
+    """Say whether a model knows how sure its scores are."""
+    return isinstance(model.ranker, CBRanker)
+
+
+def refuse_without_confidence(model: Model) -> None:
+    """Raise an error if a model does not know how sure its scores are."""
+    if not knows_confidence(model):
+        raise ValueError(
+            f"{type(model.ranker).__name__} does not know how sure its scores are: --std and "
+            "--proba are for models of CBRanker."
+        )
+
+
+def _reaching(
+    model: Model, scores: NDArray[np.float64], deviations: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the probability, over the Gaussian of the weights, that scores reach the threshold."""
+    ahead = scores - model.ranker.threshold_
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(deviations > 0, ndtr(ahead / deviations), ahead >= 0)

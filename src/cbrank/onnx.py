@@ -1,0 +1,108 @@
+"""A model's scorer as an ONNX file, which many other runtimes and languages can run."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cbrank.rankers._base import Ranker
+from cbrank.streams import StreamScaler
+
+__all__ = ["to_onnx"]
+
+_SCORE = {
+    "plain": "score = MatMul (features, weights)",
+    "centred": "centred = Sub (features, centre)  score = MatMul (centred, weights)",
+    "unit": """
+        sizes = Abs (features)
+        largest = ReduceMax <axes = [1], keepdims = 1> (sizes)
+        scale = Max (largest, tiny)
+        even = Div (features, scale)
+        length = ReduceL2 <axes = [1], keepdims = 1> (even)
+        length_or_one = Max (length, one)
+        row = Div (even, length_or_one)
+        score = MatMul (row, weights)
+    """,
+}
+
+
+def to_onnx(
+    ranker: Ranker,
+    scaler: StreamScaler | None = None,
+    *,
+    sparse: bool = False,
+    features: Sequence[str] | None = None,
+    labels: Sequence[str] | None = None,
+) -> Any:
+    """Return the scorer of a ranker, and of the scaler before it, as an ONNX model.
+
+    It takes ``features``, dense rows of doubles, and gives ``score``, doubles, one for each row.
+    The threshold and the names of features and labels are in its metadata.
+
+    Parameters
+    ----------
+    ranker : ranker
+        One that has learned.
+    scaler : StreamScaler, optional
+        What scales rows before the ranker.
+    sparse : bool, default=False
+        Whether the scaler learned from sparse rows, which are not centred.
+    features : sequence of str, optional
+        The names of the features.
+    labels : sequence of str, optional
+        The names of the labels, the positive one last.
+
+    Returns
+    -------
+    onnx.ModelProto
+        The model; ``SerializeToString()`` gives the bytes of its file.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If onnx is not installed.
+
+    Examples
+    --------
+    >>> from cbrank import CBRanker
+    >>> from cbrank.onnx import to_onnx
+    >>> ranker = CBRanker().partial_fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
+    >>> [node.op_type for node in to_onnx(ranker).graph.node]
+    ['MatMul']
+    """
+    try:
+        from onnx import checker, helper, numpy_helper, parser  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"exporting needs {error.name}: pip install 'cbrank[onnx]'.", name=error.name
+        ) from error
+    form, arrays = _form(ranker, scaler, sparse)
+    model = parser.parse_model(f"""
+        <ir_version: 8, opset_import: ["" : 17], producer_name: "cbrank">
+        scorer (double[rows, {ranker.n_features_in_}] features) => (double[rows] score)
+        {{ {_SCORE[form]} }}
+    """)
+    for name, array in arrays.items():
+        model.graph.initializer.append(numpy_helper.from_array(array, name))
+    known = {"threshold": repr(ranker.threshold_)}
+    known |= {"features": json.dumps(list(features))} if features is not None else {}
+    known |= {"labels": json.dumps(list(labels))} if labels is not None else {}
+    helper.set_model_props(model, known)
+    checker.check_model(model)
+    return model
+
+
+def _form(ranker: Ranker, scaler: StreamScaler | None, sparse: bool) -> tuple[str, dict[str, Any]]:
+    """Return how rows are scored, and the numbers that takes."""
+    weights, kind = ranker.coef_[0], "none" if scaler is None else scaler.kind
+    if scaler is None or kind == "none":
+        return "plain", {"weights": weights}
+    if kind == "unit":
+        tiny, one = np.array(np.finfo(np.float64).tiny), np.array(1.0)
+        return "unit", {"weights": weights, "tiny": tiny, "one": one}
+    centre, divisor = scaler._centre_and_divisor()
+    weights = weights / divisor
+    if kind == "maxabs" or sparse:
+        return "plain", {"weights": weights}
+    return "centred", {"weights": weights, "centre": centre}

@@ -1,0 +1,12 @@
+"""Learning from files: what the command line's ``train`` and ``update`` do.
+
+* ``model``: ranker, scaler and columns in one model file
+* ``run``: passes over files
+* ``checkpoint``: where a run stopped; ``lock``: one process at a time
+"""
+
+from cbrank.training.checkpoint import Checkpoint, Every, Progress
+from cbrank.training.model import Model
+from cbrank.training.run import Run
+
+__all__ = ["Checkpoint", "Every", "Model", "Progress", "Run"]

@@ -1,0 +1,161 @@
+"""Where a run stopped: the model, the place in the input and what the run was asked to do."""
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from cbrank import modelfile
+from cbrank.streams import Position
+from cbrank.training.lock import alone
+from cbrank.training.model import Model
+
+
+@dataclass
+class Progress:
+    """How far a run is.
+
+    Parameters
+    ----------
+    position : Position or None
+        Where to read on; None before the first row.
+    passes : int
+        The passes that are over.
+    rows, positives : int
+        The rows learned from, in all passes.
+    pairs_before : int
+        The pairs that the model had met before this run.
+    auc_before : float
+        Its progressive AUC then.
+
+    Examples
+    --------
+    >>> progress = Progress(Position((), rows=8192), rows=8192, positives=70)
+    >>> Progress.from_json(progress.to_json()) == progress
+    True
+    """
+
+    position: Position | None = None
+    passes: int = 0
+    rows: int = 0
+    positives: int = 0
+    pairs_before: int = 0
+    auc_before: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the progress as what JSON can hold."""
+        return asdict(self) | {"position": self.position and self.position.to_json()}
+
+    @classmethod
+    def from_json(cls, facts: Mapping[str, Any]) -> Self:
+        """Take the progress from what `to_json` gave; anything else is a ValueError."""
+        try:
+            place = facts["position"]
+            progress = cls(**{**facts, "position": place and Position.from_json(place)})
+        except (KeyError, TypeError) as reason:
+            raise ValueError(f"its progress makes no sense ({reason})") from reason
+        return progress
+
+
+class Every:
+    """How often to write a checkpoint.
+
+    Parameters
+    ----------
+    rows : int, optional
+        After each so many rows.
+    seconds : float, optional
+        After each so many seconds.
+    clock : callable, optional
+        What tells the time.
+
+    Examples
+    --------
+    >>> every = Every(rows=100)
+    >>> every.due(90, 98), every.due(98, 106)
+    (False, True)
+    """
+
+    def __init__(
+        self,
+        rows: int | None = None,
+        seconds: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.rows, self.seconds, self.clock = rows, seconds, clock
+        self._last = clock()
+
+    def due(self, before: int, rows: int) -> bool:
+        """Say whether it is time, now that there are so many rows and not those before."""
+        if self.rows is not None:
+            return rows // self.rows > before // self.rows
+        late = self.seconds is not None and self.clock() - self._last >= self.seconds
+        self._last = self.clock() if late else self._last
+        return late
+
+
+class Checkpoint:
+    """A file from which a run that was killed goes on as if it had not been.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    asked : dict
+        What the run was asked to do, as JSON: a run that was asked something else is refused.
+    every : Every
+        How often to write it.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], asked: dict[str, Any], every: Every) -> None:
+        self.path, self.asked, self.every = Path(path), asked, every
+
+    def held(self) -> AbstractContextManager[None]:
+        """Keep other processes from the checkpoint meanwhile."""
+        return alone(self.path)
+
+    def open(self) -> tuple[Model, Progress] | None:
+        """Return the model and how far it is; None if there is no checkpoint.
+
+        Raises
+        ------
+        ModelFileError
+            If the file is damaged or is no checkpoint.
+        ValueError
+            If it is the checkpoint of a run that was asked something else.
+        """
+        if not self.path.exists():
+            return None
+        arrays, facts = modelfile.read(self.path)
+        match facts:
+            case {"run": {"asked": dict(asked), "progress": dict(progress)}}:
+                self._refuse_other(asked)
+            case _:
+                raise modelfile.ModelFileError(f"{self.path} is a model file, not a checkpoint.")
+        return Model.restore(self.path, arrays, facts), Progress.from_json(progress)
+
+    def write(self, model: Model, progress: Progress) -> None:
+        """Write the checkpoint in place of the one before."""
+        model.write(self.path, run={"asked": self.asked, "progress": progress.to_json()})
+
+    def remove(self) -> None:
+        """Remove the checkpoint, if there is one."""
+        self.path.unlink(missing_ok=True)
+
+    def _refuse_other(self, asked: dict[str, Any]) -> None:
+        for name in {**self.asked, **asked}:
+            before, now = asked.get(name), self.asked.get(name)
+            if before == now:
+                continue
+            if name == "model":
+                raise ValueError(
+                    f"{self.path} is the checkpoint of a run that began with another model: give "
+                    "that model, or another checkpoint."
+                )
+            raise ValueError(
+                f"{self.path} is the checkpoint of a run with {name}={before!r}, and this one has "
+                f"{name}={now!r}: give the same options, or another checkpoint."
+            )

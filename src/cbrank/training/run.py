@@ -1,0 +1,171 @@
+"""Passes over files, from the first row or from where a checkpoint left off."""
+
+import math
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any
+
+from cbrank.rankers import CBRanker
+from cbrank.streams import FileMark, Position, Stream, open_stream
+from cbrank.training.checkpoint import Checkpoint, Progress
+from cbrank.training.model import Model
+
+WIDEST_FULL = 4096  # features of a full covariance that nobody asked for by name
+
+
+class Run:
+    r"""Learn from files, chunk by chunk, and keep what was learned.
+
+    Chunks are cut at rows, never by time, so a run that was stopped and taken up again gives the
+    model that it would have given otherwise, to the last bit.
+
+    Parameters
+    ----------
+    model : Model
+        What learns.
+    paths : sequence of str
+        What to read.
+    progress : Progress, optional
+        Where to begin.
+    passes : int, default=1
+        How often to read it.
+    widest : int, optional
+        The most features that a full covariance may have.
+    checkpoint : Checkpoint, optional
+        Where to keep what was learned meanwhile.
+    **reading : object
+        How to read: what `open_stream` takes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import cbrank
+    >>> from cbrank.streams import Columns
+    >>> from cbrank.training import Model, Run
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "rows.svm").write_text("1 1:2\n-1 1:1\n1 1:3\n")
+    >>> run = Run(Model(cbrank.CBRanker(), None, Columns()), [str(folder / "rows.svm")], passes=2)
+    >>> for _ in run:
+    ...     print(run.progress.rows, run.progress.positives)
+    3 2
+    6 4
+    >>> run.finish(folder / "model.cbrank")
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        paths: Sequence[str],
+        progress: Progress | None = None,
+        *,
+        passes: int = 1,
+        widest: int | None = None,
+        checkpoint: Checkpoint | None = None,
+        **reading: Any,
+    ) -> None:
+        self.model, self.paths, self.passes = model, paths, passes
+        self.progress = progress or Progress(None, 0, 0, 0, *_measured(model))
+        self.checkpoint, self.widest, self.reading = checkpoint, widest, reading
+        self.skipped = 0  # malformed rows, in one pass
+
+    @property
+    def files(self) -> tuple[FileMark, ...]:
+        """The files that were read."""
+        return self.progress.position.files if self.progress.position else ()
+
+    def __iter__(self) -> Generator[Stream, None, None]:
+        """Learn; after each chunk give the stream it came from."""
+        if self.progress.position is None:
+            self.keep()  # of an update: that it has begun
+        while self.progress.passes < self.passes:
+            with self._open() as stream:
+                yield from self._learned(stream)
+            self.skipped = stream.position.errors
+            self.progress.passes += 1
+            self.progress.position = Position(stream.position.files)
+        if not self.model.ranker.__sklearn_is_fitted__():
+            raise ValueError(f"There are no rows to learn from in {', '.join(self.paths)}.")
+
+    def keep(self) -> None:
+        """Write a checkpoint, if there is to be one."""
+        if self.checkpoint and self.model.ranker.__sklearn_is_fitted__():
+            self.checkpoint.write(self.model, self.progress)
+
+    def finish(self, path: Any, **facts: Any) -> None:
+        """Write the model, then remove the checkpoint.
+
+        Where the model cannot be written, a checkpoint that is asked for keeps it.
+        """
+        try:
+            self.model.write(path, **facts)
+        except OSError as error:
+            if not self.checkpoint:
+                raise
+            self.keep()
+            raise type(error)(
+                error.errno,
+                f"{error.strerror}. All that was learned is in {self.checkpoint.path}: see to "
+                "that, and repeat the command with --resume.",
+            ) from error
+        if self.checkpoint:
+            self.checkpoint.remove()
+
+    def progressive_auc(self) -> tuple[int, float]:
+        """Return the pairs of this run and the share ranked right before they were learned from."""
+        before = self.progress.pairs_before, self.progress.auc_before
+        return auc_since(before, _measured(self.model))
+
+    def _open(self) -> Stream:
+        stream = open_stream(
+            self.paths, columns=self.model.columns, start=self.progress.position, **self.reading
+        )
+        for file in stream.position.files:
+            if self.passes > 1 and file.size is None:
+                raise ValueError(f"{file.name} can be read once, not in several passes.")
+        return stream
+
+    def _learned(self, stream: Stream) -> Iterator[Stream]:
+        for chunk in stream:
+            self._refuse_too_wide(chunk.X.shape[1])
+            self.model.learn(chunk)
+            assert chunk.y is not None
+            before = self.progress.rows
+            self.progress.position = chunk.position
+            self.progress.rows += len(chunk.y)
+            self.progress.positives += int(chunk.y.sum())
+            if self.checkpoint and self.checkpoint.every.due(before, self.progress.rows):
+                self.keep()
+            yield stream
+
+    def _refuse_too_wide(self, width: int) -> None:
+        full = getattr(self.model.ranker, "covariance", None) == "full"
+        if full and self.widest is not None and width > self.widest:
+            raise ValueError(
+                f"These rows have {width} features so far, whose full covariance takes "
+                f"{8 * width**2 / 2**30:.1f} GiB and as many steps for each pair: train with "
+                "--covariance diagonal, or say --covariance full if that is meant."
+            )
+
+
+def _measured(model: Model) -> tuple[int, float]:
+    """Return the pairs that a ranker has met and its progressive AUC."""
+    ranker = model.ranker
+    if not isinstance(ranker, CBRanker) or not ranker.__sklearn_is_fitted__():
+        return 0, 0.0
+    return ranker.n_pairs_, ranker.progressive_auc_ if ranker.n_pairs_ else 0.0
+
+
+def auc_since(before: tuple[int, float], now: tuple[int, float]) -> tuple[int, float]:
+    """Return the pairs between two measurements, and the share of them ranked right.
+
+    Examples
+    --------
+    >>> auc_since((100, 0.5), (200, 0.75))
+    (100, 1.0)
+    """
+    pairs = now[0] - before[0]
+    if not pairs:
+        return 0, math.nan
+    if not before[0]:
+        return now
+    return pairs, (now[0] * now[1] - before[0] * before[1]) / pairs
