@@ -1,6 +1,7 @@
 """Passes over files, from the first row or from where a checkpoint left off."""
 
 import math
+import os
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
@@ -91,10 +92,17 @@ class Run:
         if self.checkpoint and self.model.ranker.__sklearn_is_fitted__():
             self.checkpoint.write(self.model, self.progress)
 
-    def finish(self, path: Any, **facts: Any) -> None:
+    def finish(self, path: str | os.PathLike[str], **facts: Any) -> None:
         """Write the model, then remove the checkpoint.
 
         Where the model cannot be written, a checkpoint that is asked for keeps it.
+
+        Parameters
+        ----------
+        path : path-like
+            Where the model goes.
+        **facts : object
+            What else to keep in the file, as JSON.
         """
         try:
             self.model.write(path, **facts)
@@ -111,7 +119,15 @@ class Run:
             self.checkpoint.remove()
 
     def progressive_auc(self) -> tuple[int, float]:
-        """Return the pairs of this run and the share ranked right before they were learned from."""
+        """Return how well the pairs of this run were ranked before they were learned from.
+
+        Returns
+        -------
+        pairs : int
+            How many there were.
+        auc : float
+            The share ranked right, ties counted half; NaN if there were none.
+        """
         before = self.progress.pairs_before, self.progress.auc_before
         return auc_since(before, _measured(self.model))
 
