@@ -15,12 +15,18 @@ from cbrank import (
 )
 
 CBR = {
-    "cbr": CBRanker(),
+    "cbr": CBRanker(C=0.0625),
     "cbr-paper": CBRanker(C=0.5, average=False),
-    "cbr-reservoir": CBRanker(policy="reservoir", buffer_size=20),
-    "cbr-diagonal": CBRanker(covariance="diagonal"),
-    "cbr-precision": CBRanker(covariance="diagonal", diagonal_update="precision", average=False),
-    "cbr-drop": CBRanker(covariance="diagonal", diagonal_update="drop", policy="reservoir"),
+    "cbr-auto": CBRanker(),
+    "cbr-auto-diagonal": CBRanker(covariance="diagonal", policy="reservoir"),
+    "cbr-reservoir": CBRanker(C=0.0625, policy="reservoir", buffer_size=20),
+    "cbr-diagonal": CBRanker(C=0.0625, covariance="diagonal"),
+    "cbr-precision": CBRanker(
+        C=0.0625, covariance="diagonal", diagonal_update="precision", average=False
+    ),
+    "cbr-drop": CBRanker(
+        C=0.0625, covariance="diagonal", diagonal_update="drop", policy="reservoir"
+    ),
 }
 BASELINES = {
     "oam": OAMRanker(C=0.001),

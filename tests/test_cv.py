@@ -15,7 +15,7 @@ from sklearn.metrics import get_scorer
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 from threadpoolctl import threadpool_info
 
-from cbrank import CBRanker, CBRankerCV
+from cbrank import CBRanker, CBRankerCV, load, save
 
 CS = [2.0**-8, 2.0**-2, 2.0**4]
 
@@ -199,6 +199,18 @@ def test_a_stream_goes_on_with_the_c_chosen(german):
     np.testing.assert_array_equal(
         chosen.preference_proba(X[:9], X[9:18]), plain.preference_proba(X[:9], X[9:18])
     )
+
+
+def test_a_saved_one_goes_on_as_the_ranker_it_chose(german, tmp_path):
+    X, y = german
+    chosen = CBRankerCV(CS, cv=KFold(3), scoring=minus_errors, random_state=0).fit(X, y)
+    save(chosen, tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert loaded.get_params() == CBRanker(chosen.C_, random_state=0).get_params()
+    assert loaded.threshold_ == chosen.threshold_
+    assert_same(loaded.partial_fit(X[:90], y[:90]), chosen.partial_fit(X[:90], y[:90]))
+    with pytest.raises(NotFittedError, match="learned nothing yet"):
+        save(chosen.set_params(refit=False).fit(X, y), tmp_path / "model")
 
 
 def test_without_refit_it_only_chooses(german):

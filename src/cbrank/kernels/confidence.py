@@ -39,7 +39,7 @@ class DiagonalModel(NamedTuple):
 class SparseModel(NamedTuple):
     """A DiagonalModel for sparse rows: what belongs to a feature lies together."""
 
-    features: np.ndarray  # (d, 4) mu, 1 / G, lag and room for the value of a new row
+    features: np.ndarray  # (d, 4) mu, 1 / G, lag and room to note places in
     tally: np.ndarray
 
     @property

@@ -38,7 +38,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     ----------
     model : ranker or Pipeline
         A ranker that has learned something, or a pipeline of cbrank's stream transformers that
-        ends with one.
+        ends with one. A `CBRankerCV` becomes the `CBRanker` with the C it chose.
     path : path-like
         Where the file goes.
 

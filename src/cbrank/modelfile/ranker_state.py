@@ -26,8 +26,8 @@ from cbrank.modelfile.values import (
 from cbrank.rankers import _checks
 from cbrank.rankers._base import Ranker
 
-# Axes whose length changes as a ranker learns, by the tuple's type; in one tuple all are one length.
-_CHANGING_AXES = {"SparseBuffer": {"values": 2, "indices": 2}}
+# Axes whose length changes as a ranker learns; in one tuple all are one length.
+_CHANGING_AXES = {"buffer": {"values": 2, "indices": 2}, "race": {"alive": 0}}
 
 _MANY = 2**52  # more rows or pairs than any stream has, and no rounding in floating point
 _WIDTHS = 251, 257  # of small rankers, which tell how shapes grow with the number of features
@@ -204,7 +204,7 @@ def _misfit(arrays: Arrays, ranker: Ranker, shapes: dict[str, tuple[int, ...]]) 
         return f"it should have the arrays {', '.join(fields)}, and {min(different)} differs"
     for name, array in arrays.items():
         expected = list(shapes[name])
-        axis = _changing_axis(ranker, name)
+        axis = _changing_axis(ranker, *name.split("."))
         if axis is not None and axis < array.ndim:
             expected[axis] = array.shape[axis]
         if list(array.shape) != expected or array.dtype != np.asarray(fields[name]).dtype:
@@ -215,9 +215,10 @@ def _misfit(arrays: Arrays, ranker: Ranker, shapes: dict[str, tuple[int, ...]]) 
     return None
 
 
-def _changing_axis(ranker: Ranker, name: str) -> int | None:
-    held, field = name.split(".")
-    return _CHANGING_AXES.get(type(_tuples(ranker)[held]).__name__, {}).get(field)
+def _changing_axis(ranker: Ranker, name: str, field: str) -> int | None:
+    if name == "rivals":
+        return 0
+    return _CHANGING_AXES.get(name, {}).get(field) if name != "buffer" or ranker._sparse else None
 
 
 def _fill(ranker: Ranker, arrays: Arrays, n_features: int) -> None:
@@ -229,14 +230,26 @@ def _fill(ranker: Ranker, arrays: Arrays, n_features: int) -> None:
             raise ValueError(f"{name} has numbers that count nothing")
     for name, held in _tuples(ranker).items():
         values = within(name, arrays)
-        lengths = {
-            values[field].shape[axis]
-            for field, axis in _CHANGING_AXES.get(type(held).__name__, {}).items()
-        }
+        axes = {field: _changing_axis(ranker, name, field) for field in held._fields}
+        lengths = {values[field].shape[axis] for field, axis in axes.items() if axis is not None}
         if len(lengths) > 1:
             raise ValueError(f"the arrays of its {name} are not equally long")
         setattr(ranker, f"_{name}", _refilled(held, values))
     _refuse_bad_places(ranker._buffer, n_features)
+    if hasattr(ranker, "_race"):
+        _refuse_bad_race(ranker)
+
+
+def _refuse_bad_race(ranker: Any) -> None:
+    alive, learners = ranker._race.alive, len(ranker._race.C)
+    if (
+        len(set(alive.tolist())) != alive.size
+        or alive.size != ranker._rivals[0].shape[0] + 1
+        or (alive >= learners).any()
+    ):
+        raise ValueError("the learners of its race are not those it has")
+    if not (ranker._race.C > 0).all():
+        raise ValueError("a C of its race is not above zero")
 
 
 def _refilled(held: Any, values: Arrays) -> Any:

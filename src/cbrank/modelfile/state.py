@@ -86,6 +86,8 @@ def _state(item: Any) -> tuple[Arrays, Facts]:
     name = type(item).__name__
     if isinstance(item, Pipeline):
         return _pipeline_state(item)
+    if isinstance(item, rankers.CBRankerCV) and item.__sklearn_is_fitted__():
+        return ranker_state(item._as_cbranker())
     if isinstance(item, Ranker) and type(item) is getattr(rankers, name, None):
         return ranker_state(item)
     if name in PARTS and type(item) is _part(name):

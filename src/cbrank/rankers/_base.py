@@ -6,7 +6,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from numbers import Integral
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,6 +24,17 @@ _LAST_ROWS = 50  # kept of each class by rankers that learn without a buffer
 _ONE_ROW = np.zeros(1, np.int64)
 _ONE_WEIGHT = np.ones(1)
 _ONE_LABEL = np.zeros(1, np.int64), np.ones(1, np.int64)
+
+
+class Rows(NamedTuple):
+    """The checked rows of a fit."""
+
+    X: Any
+    y: NDArray[Any]
+    weights: NDArray[np.float64]
+    weighted: bool
+    classes: NDArray[Any]
+    labels: NDArray[np.int64]
 
 
 class Ranker(LinearScorer):
@@ -86,25 +97,39 @@ class Ranker(LinearScorer):
         """
         self._validate_params()
         with self._unchanged_on_error():
-            X, y, weights = self._check(X, y, sample_weight, reset=True)
-            if not weights.any():
-                raise ValueError("All sample weights are zero: there is no row to learn from.")
-            classes = _checks.check_classes(y[weights > 0])
-            labels = _checks.encode(y, classes)
-            random = check_random_state(self.random_state)
-            counts = np.bincount(labels[weights > 0], minlength=2)
-            weights *= self._class_weights(classes, counts)[labels]
-            _checks.check_classes(y[weights > 0])
-            self._start(X, classes, random)
-        kept = np.flatnonzero(weights)
-        for _ in range(self.n_passes):
-            order = random.permutation(kept) if self.shuffle else kept
-            self._learn(X, labels, weights, order, balanced=False)
-        self._threshold = self._operating_point(
-            labels[kept], self._scores(X)[kept], sample_weight=weights[kept]
-        )
+            rows = self._check_both_classes(X, y, sample_weight)
+            kept = np.flatnonzero(rows.weights)
+            weights = self._fit_rows(rows, kept, check_random_state(self.random_state))
+            self._threshold = self._threshold_of(rows, kept, weights)
         self._warn_if_diverged()
         return self
+
+    def _check_both_classes(self, X: Any, y: Any, sample_weight: Any) -> Rows:
+        X, y, weights = self._check(X, y, sample_weight, reset=True)
+        if not weights.any():
+            raise ValueError("All sample weights are zero: there is no row to learn from.")
+        classes = _checks.check_classes(y[weights > 0])
+        labels = _checks.encode(y, classes)
+        _checks.check_classes(y[weights * self._class_weights(classes)[labels] > 0])
+        return Rows(X, y, weights, sample_weight is not None, classes, labels)
+
+    def _fit_rows(
+        self, rows: Rows, kept: NDArray[np.int64], random: np.random.RandomState
+    ) -> NDArray[np.float64]:
+        """Learn anew from the rows `kept`, as if there were no others; return the weights used."""
+        counts = np.bincount(rows.labels[kept], minlength=2)
+        weights = rows.weights * self._class_weights(rows.classes, counts)[rows.labels]
+        self._start(rows.X, rows.classes, random)
+        for _ in range(self.n_passes):
+            order = random.permutation(kept) if self.shuffle else kept
+            self._learn(rows.X, rows.labels, weights, order, balanced=False)
+        return weights
+
+    def _threshold_of(
+        self, rows: Rows, kept: NDArray[np.int64], weights: NDArray[np.float64]
+    ) -> float:
+        scores = self._scores(rows.X)[kept]
+        return self._operating_point(rows.labels[kept], scores, sample_weight=weights[kept])
 
     def partial_fit(
         self,
@@ -212,8 +237,9 @@ class Ranker(LinearScorer):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        if self.__sklearn_is_fitted__():
-            self._model, self._buffer = _writeable(self._model), _writeable(self._buffer)
+        for name, value in vars(self).items():
+            if isinstance(value, tuple) and hasattr(value, "_fields"):
+                setattr(self, name, _writeable(value))
 
     def _check(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool
@@ -235,6 +261,7 @@ class Ranker(LinearScorer):
         seed = int(random.randint(1, 2**31 - 1)) * 2**31 + int(random.randint(2**31 - 1))
         n_features, capacity = X.shape[1], getattr(self, "buffer_size", _LAST_ROWS)
         self._sparse = sp.issparse(X) and not self._needs_matrix()
+        self._stream_threshold = None
         self._model = self._new_model(n_features)
         if self._sparse:
             self._buffer = kernels.buffers.empty_sparse(capacity, seed)
@@ -305,7 +332,17 @@ class Ranker(LinearScorer):
         else:
             rows = X.view()
             rows.flags.writeable = False
-        parameters = self._kernel_parameters(balanced)
+        self._run(rows, labels, weights, order, self._kernel_parameters(balanced))
+
+    def _run(
+        self,
+        rows: Any,
+        labels: NDArray[np.int64],
+        weights: NDArray[np.float64],
+        order: NDArray[np.int64],
+        parameters: Any,
+    ) -> None:
+        """Learn rows that are as the kernel wants them."""
         self._kernel()(rows, labels, weights, order, self._buffer, self._model, parameters)
 
     @property

@@ -8,21 +8,9 @@ from sklearn.metrics import get_scorer
 from sklearn.model_selection import check_cv
 
 from cbrank.metrics import auc_of
-from cbrank.rankers._base import Ranker
+from cbrank.rankers._base import Ranker, Rows
 
-Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
-
-
-class Rows(NamedTuple):
-    """Checked rows, which folds are indices into."""
-
-    X: Any
-    y: NDArray[Any]
-    weights: Floats
-    weighted: bool
-    classes: NDArray[Any]
-    labels: Indices
 
 
 class Fold(NamedTuple):
@@ -54,27 +42,14 @@ def held_out_score(
     ranker: Ranker, rows: Rows, fold: Fold, scoring: Any, random: np.random.RandomState
 ) -> float:
     """Fit a new ranker and measure it on the rows held out: by their AUC if `scoring` is None."""
-    weights = _fit(ranker, rows, fold.fit, random)
+    weights = ranker._fit_rows(rows, fold.fit, random)
     held_weights = rows.weights[fold.measure]
     if scoring is None:
         scores = ranker._scores(rows.X)[fold.measure]
         positive = rows.labels[fold.measure] == 1
         return auc_of(positive, scores, held_weights) if np.isfinite(scores).all() else np.nan
     ranker.n_features_in_ = rows.X.shape[1]
-    ranker._threshold = ranker._operating_point(
-        rows.labels[fold.fit], ranker._scores(rows.X)[fold.fit], sample_weight=weights[fold.fit]
-    )
+    ranker._threshold = ranker._threshold_of(rows, fold.fit, weights)
     held = rows.X[fold.measure], rows.y[fold.measure]
     weighting = {"sample_weight": held_weights} if rows.weighted else {}
     return float(get_scorer(scoring)(ranker, *held, **weighting))
-
-
-def _fit(ranker: Ranker, rows: Rows, part: Indices, random: np.random.RandomState) -> Floats:
-    """Do what `Ranker.fit` on these rows alone would but for the threshold; return the weights."""
-    counts = np.bincount(rows.labels[part], minlength=2)
-    weights = rows.weights * ranker._class_weights(rows.classes, counts)[rows.labels]
-    ranker._start(rows.X, rows.classes, random)
-    for _ in range(ranker.n_passes):
-        order = random.permutation(part) if ranker.shuffle else part
-        ranker._learn(rows.X, rows.labels, weights, order, balanced=False)
-    return weights

@@ -12,8 +12,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from cbrank import kernels
-from cbrank.rankers import _checks
-from cbrank.rankers._base import Ranker
+from cbrank.rankers import _checks, _race
+from cbrank.rankers._base import Ranker, _grown
 from cbrank.rankers._memory import refuse_if_too_large
 
 Scores = NDArray[np.float64]
@@ -28,8 +28,10 @@ class CBRanker(Ranker):
 
     Parameters
     ----------
-    C : float, default=0.0625
-        Largest step of a pair: how far one pair may move the mean.
+    C : float or "auto", default="auto"
+        Largest step of a pair: how far one pair may move the mean. With "auto", learners with C
+        from 2^-12 to 2^4 share the pass and the buffers; after 512 rows, 1,024 and so on the half
+        of them with the better progressive AUC goes on, and the best is the ranker.
     eta : float, default=0.7
         Confidence wanted of each pair, between 0.5 and 1.
     buffer_size : int, default=50
@@ -59,6 +61,13 @@ class CBRanker(Ranker):
         Mean of the weights, averaged over the stream if `average`.
     covariance_ : ndarray of shape (n_features, n_features) or (n_features,)
         Covariance of the weights, or their variances where it is diagonal.
+    C_ : float
+        The C that the ranker learns with: the one chosen so far if `C` is "auto".
+    Cs_ : ndarray of shape (9,)
+        Every C tried; only if `C` is "auto".
+    progressive_auc_path_ : ndarray of shape (9,)
+        Progressive AUC of the learner with each of `Cs_`, for one that was dropped as it was then;
+        only if `C` is "auto".
     classes_ : ndarray of shape (2,)
         The labels; the second is the positive class.
     threshold_ : float
@@ -96,7 +105,7 @@ class CBRanker(Ranker):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Ranker._parameter_constraints,
-        "C": [Interval(Real, 0, None, closed="neither")],
+        "C": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "eta": [Interval(Real, 0.5, 1, closed="neither")],
         "buffer_size": [Interval(Integral, 1, None, closed="left")],
         "policy": [StrOptions({"fifo", "reservoir"})],
@@ -107,7 +116,7 @@ class CBRanker(Ranker):
 
     def __init__(
         self,
-        C: float = 0.0625,
+        C: float | Literal["auto"] = "auto",
         *,
         eta: float = 0.7,
         buffer_size: int = 50,
@@ -143,7 +152,9 @@ class CBRanker(Ranker):
             return kernels.confidence.SparseModel(features, tally)
         if self.covariance == "diagonal":
             return kernels.confidence.DiagonalModel(mean, np.ones(n_features), lag, tally)
-        refuse_if_too_large(n_features, 1, 'use covariance="diagonal"')
+        learners = _race.n_learners() if self.C == "auto" else 1
+        cure = 'use covariance="diagonal"' + (" or a number for C" if learners > 1 else "")
+        refuse_if_too_large(n_features, learners, cure)
         return kernels.confidence.FullModel(mean, np.eye(n_features), lag, tally)
 
     def _kernel(self) -> Callable[..., None]:
@@ -152,12 +163,63 @@ class CBRanker(Ranker):
             return kernels.blocked.learn if blocked else kernels.full.learn
         return kernels.sparse_diagonal.learn if self._sparse else kernels.diagonal.learn
 
+    def _start(self, X: Any, classes: NDArray[Any], random: np.random.RandomState) -> None:
+        super()._start(X, classes, random)
+        self.__dict__.pop("_race", None)
+        if self.C == "auto":
+            self._rivals, self._race = _race.begin(self._model)
+
+    def _check_unchanged(self, classes: Any) -> None:
+        super()._check_unchanged(classes)
+        if (self.C == "auto") != hasattr(self, "_race"):
+            began = "was" if hasattr(self, "_race") else "was not"
+            raise ValueError(f'C {began} "auto" when this stream began: fit anew, or set it back.')
+
+    def _run(
+        self,
+        rows: Any,
+        labels: NDArray[np.int64],
+        weights: NDArray[np.float64],
+        order: NDArray[np.int64],
+        parameters: Any,
+    ) -> None:
+        if self.C != "auto":
+            super()._run(rows, labels, weights, order, parameters)
+            return
+        seen = int(self._model.tally[kernels.confidence.ROWS])
+        for part, cut in _race.parts(order[weights[order] > 0.0], seen):
+            self._run_together(rows, labels, weights, part, parameters)
+            if cut and self._race.alive.size > 1:
+                _race.promote(self._model, self._rivals, self._race)
+                self._rivals, self._race = _race.drop_half(self._rivals, self._race)
+        _race.promote(self._model, self._rivals, self._race)
+
+    def _run_together(
+        self, rows: Any, labels: Any, weights: Any, order: Any, parameters: Any
+    ) -> None:
+        """Let every learner that is left take the same rows with the same buffers."""
+        race, learn = self._race, self._kernel()
+        models = [_race.rival(self._rivals, place) for place in range(race.alive.size - 1)]
+        for which, model in zip(race.alive[1:], models, strict=True):
+            buffer = type(self._buffer)(*(array.copy() for array in self._buffer))
+            learn(rows, labels, weights, order, buffer, model, parameters._replace(C=race.C[which]))
+            race.tally[which] = model.tally
+        own = parameters._replace(C=race.C[race.alive[0]])
+        learn(rows, labels, weights, order, self._buffer, self._model, own)
+        race.tally[race.alive[0]] = self._model.tally
+
+    def _widen(self, n_features: int) -> None:
+        super()._widen(n_features)
+        if hasattr(self, "_race"):
+            fresh = _race.rivals_like(self._new_model(n_features), self._race.alive.size - 1)
+            self._rivals = _grown(fresh, self._rivals)
+
     def _is_full(self) -> bool:
         return isinstance(self._model, kernels.confidence.FullModel)
 
     def _kernel_parameters(self, balanced: bool) -> Any:
         return kernels.confidence.Parameters(
-            float(self.C),
+            0.0 if self.C == "auto" else float(self.C),
             float(ndtri(self.eta)),
             kernels.confidence.DIAGONAL_FORMS.index(self.diagonal_update),
             self.policy == "reservoir",
@@ -174,6 +236,28 @@ class CBRanker(Ranker):
         """Covariance of the weights, or their variances where it is diagonal."""
         model = self._fitted("covariance_")
         return model.Sigma.copy() if self._is_full() else 1.0 / model.G  # type: ignore[no-any-return]
+
+    @property
+    def C_(self) -> float:
+        """The C that the ranker learns with."""
+        self._fitted("C_")
+        return float(self._race.C[self._race.alive[0]] if self.C == "auto" else self.C)
+
+    @property
+    def Cs_(self) -> NDArray[np.float64]:
+        """Every C tried."""
+        return self._raced("Cs_").C.copy()
+
+    @property
+    def progressive_auc_path_(self) -> NDArray[np.float64]:
+        """Progressive AUC of the learner with each of `Cs_`."""
+        return _race.progressive_auc(self._raced("progressive_auc_path_"))
+
+    def _raced(self, name: str) -> _race.Race:
+        self._fitted(name)
+        if not hasattr(self, "_race"):
+            raise AttributeError(f'{type(self).__name__} has {name} only if C is "auto".')
+        return self._race
 
     @property
     def n_pairs_(self) -> int:

@@ -15,8 +15,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from cbrank.rankers import _checks
-from cbrank.rankers._folds import Fold, Rows, held_out_score, split
+from cbrank.rankers._base import Rows
+from cbrank.rankers._folds import Fold, held_out_score, split
 from cbrank.rankers.cbr import CBRanker, Scores
 
 _LARGEST_EXPONENT = 10  # the paper's grid is 2^-10, ..., 2^10
@@ -131,7 +131,7 @@ class CBRankerCV(CBRanker):
     del _parameter_constraints["C"]
 
     _chosen: float
-    Cs_: NDArray[np.float64]
+    _tried: NDArray[np.float64]
     scores_: NDArray[np.float64]
     best_score_: float
 
@@ -179,6 +179,12 @@ class CBRankerCV(CBRanker):
         return self._chosen
 
     @property
+    def Cs_(self) -> NDArray[np.float64]:
+        """Every C tried."""
+        _ = self.C_
+        return self._tried.copy()
+
+    @property
     def C(self) -> float:  # type: ignore[override]
         """The C that this ranker learns with: the one chosen."""
         return self.C_
@@ -224,9 +230,9 @@ class CBRankerCV(CBRanker):
 
     def _choose(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         """Set `C_` and what it was chosen by."""
-        Cs, rows = self._grid(), self._check_all(X, y, sample_weight)
+        Cs, rows = self._grid(), self._check_both_classes(X, y, sample_weight)
         folds = split(rows, self.cv)
-        self.Cs_, self.scores_ = Cs, self._held_out_scores(Cs.tolist(), rows, folds)
+        self._tried, self.scores_ = Cs, self._held_out_scores(Cs.tolist(), rows, folds)
         means = self.scores_.mean(axis=0)
         if np.isnan(means).all():
             raise ValueError(
@@ -243,24 +249,26 @@ class CBRankerCV(CBRanker):
             raise ValueError(f"Cs must be finite numbers above 0, at least one; got {self.Cs!r}.")
         return Cs
 
-    def _check_all(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Rows:
-        X, y, weights = self._check(X, y, sample_weight, reset=True)
-        if not weights.any():
-            raise ValueError("All sample weights are zero: there is no row to learn from.")
-        classes = _checks.check_classes(y[weights > 0])
-        labels = _checks.encode(y, classes)
-        weighted = weights * self._class_weights(classes)[labels]
-        _checks.check_classes(y[weighted > 0])
-        return Rows(X, y, weights, sample_weight is not None, classes, labels)
+    def _shared(self) -> dict[str, Any]:
+        """Return the parameters that `CBRanker` has too."""
+        return {name: getattr(self, name) for name in CBRanker().get_params() if name != "C"}
+
+    def _as_cbranker(self) -> CBRanker:
+        """Return a `CBRanker` with the C chosen and what has been learned, which both then share."""
+        ranker = CBRanker(self.C_, **self._shared())
+        search = {*self.get_params(deep=False), "_tried", "scores_", "best_score_", "_chosen"}
+        learned = {name: value for name, value in self.__dict__.items() if name not in search}
+        ranker.__dict__.update(learned)
+        return ranker
 
     def _held_out_scores(self, Cs: list[float], rows: Rows, folds: list[Fold]) -> Scores:
         """Return the scores (n_folds, n_Cs); a small C, whose pairs fire most, is fitted first."""
-        parameters = {name: getattr(self, name) for name in CBRanker().get_params() if name != "C"}
+        shared = self._shared()
         random = check_random_state(self.random_state)
         with threadpool_limits(1 if effective_n_jobs(self.n_jobs) > 1 else None, "blas"):
             scores = Parallel(self.n_jobs, require="sharedmem")(
                 delayed(held_out_score)(
-                    CBRanker(C, **parameters), rows, fold, self.scoring, deepcopy(random)
+                    CBRanker(C, **shared), rows, fold, self.scoring, deepcopy(random)
                 )
                 for C in Cs
                 for fold in folds
