@@ -209,9 +209,9 @@ def test_errors_of_data_and_models_are_one_sentence(here):
 def test_a_full_covariance_of_too_many_features_says_how_large_it_would_be(here):
     (here / "wide.svm").write_text("1 1:1 20000:1\n-1 1:2\n")
     assert error("train", "wide.svm", "-o", "m") == (
-        "These rows have 20000 features so far, whose full covariance takes 3.0 GiB and as many "
-        "steps for each pair: train with --covariance diagonal, or say --covariance full if that "
-        "is meant."
+        "These rows have 20,000 features so far, whose full covariance takes 3,052 MiB for each C "
+        "tried, all of it looked at for every pair: train with --covariance diagonal, or say "
+        "--covariance full if that is meant."
     )
     call("train", "wide.svm", "--covariance", "diagonal", "-o", "m")
     call("train", "rows.svm", "-o", "narrow")

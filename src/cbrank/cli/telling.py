@@ -50,7 +50,8 @@ class Teller(logging.Handler):
                 self.note(sentence)
         self.show(stream)
         if self.pace.seconds() >= self._next:
-            self._next += min(self._next, _LONGEST)
+            while self.pace.seconds() >= self._next:
+                self._next += min(self._next, _LONGEST)
             self.line(self.pace.now(stream))
             self.pace.told()
 

@@ -10,7 +10,7 @@ from cbrank.streams import FileMark, Position, Stream, open_stream
 from cbrank.training.checkpoint import Checkpoint, Progress
 from cbrank.training.model import Model
 
-WIDEST_FULL = 4096  # features of a full covariance that nobody asked for by name
+WIDEST_FULL = 2048  # features of a full covariance that nobody asked for by name
 
 
 class Run:
@@ -154,12 +154,14 @@ class Run:
             yield stream
 
     def _refuse_too_wide(self, width: int) -> None:
-        full = getattr(self.model.ranker, "covariance", None) == "full"
+        ranker = self.model.ranker
+        full = isinstance(ranker, CBRanker) and ranker.covariance == "full"
         if full and self.widest is not None and width > self.widest:
+            each = " for each C tried" if ranker.C == "auto" else ""
             raise ValueError(
-                f"These rows have {width} features so far, whose full covariance takes "
-                f"{8 * width**2 / 2**30:.1f} GiB and as many steps for each pair: train with "
-                "--covariance diagonal, or say --covariance full if that is meant."
+                f"These rows have {width:,} features so far, whose full covariance takes "
+                f"{8 * width**2 / 2**20:,.0f} MiB{each}, all of it looked at for every pair: train "
+                "with --covariance diagonal, or say --covariance full if that is meant."
             )
 
 
