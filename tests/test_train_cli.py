@@ -13,12 +13,14 @@ import time
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from make_compatibility import ASKED, FOLDER, trained_scores
+from make_compatibility import TABLE as TABLE_OF_BEFORE
 
 import cbrank
 from cbrank.cli import main, telling, train
 from cbrank.cli.pace import Pace
 from cbrank.streams import Columns, open_stream
-from cbrank.training import Every, Model, Run
+from cbrank.training import Checkpoint, Every, Model, Run
 from cbrank.training.lock import alone
 
 TABLE = "id,age,city,clicked\n" + "".join(
@@ -426,6 +428,18 @@ def test_without_a_checkpoint_a_signal_says_that_nothing_is_kept(here, monkeypat
         "Stopped after 8,192 rows. Nothing is kept, since there is no --checkpoint.\n"
     )
     assert not (here / "m").exists()
+
+
+@pytest.mark.parametrize("folder", sorted(FOLDER.iterdir()), ids=lambda folder: folder.name)
+def test_models_and_checkpoints_of_earlier_versions_open_and_go_on(folder, here):
+    expected = json.loads((folder / "trained.json").read_text())
+    model = Model.open(folder / "trained.model")
+    np.testing.assert_allclose(trained_scores(model), expected, rtol=1e-9)
+    model, progress = Checkpoint(folder / "trained.ckpt", ASKED, Every()).open()
+    np.testing.assert_allclose(trained_scores(model), expected, rtol=1e-9)
+    assert (progress.rows, progress.position.rows) == (4, 4)
+    (here / "rows.csv").write_bytes(TABLE_OF_BEFORE)
+    call("update", folder / "trained.model", "rows.csv", "-o", "m")
 
 
 # Progress -----------------------------------------------------------------------------------------
