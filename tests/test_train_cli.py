@@ -336,6 +336,10 @@ def test_a_checkpoint_for_another_model_is_refused(here, monkeypatch):
         patch.setattr(Model, "learn", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         call("update", "m", "rows.svm", *KEPT, code=130)
     assert "began with another model" in error("update", "other", "rows.svm", *KEPT, "--resume")
+    before = (here / "c").read_bytes()
+    call("update", "other", "rows.svm")
+    assert "began with another model" in error("update", "other", "rows.svm", *KEPT, "--resume")
+    assert (here / "c").read_bytes() == before
     call("update", "m", "rows.svm", *KEPT, "--resume")
 
 
