@@ -60,12 +60,15 @@ def _is_done(facts: dict[str, Any], asked: dict[str, Any], options: dict[str, An
     from cbrank.training.lock import alone  # noqa: PLC0415
 
     files, checkpoint = open_stream(options["data"]).position.files, options["checkpoint"]
-    left, this = facts.get("last_run", {}), last_run(asked, files)
-    alike = left | {"began_with": None} == this | {"began_with": None}
-    if checkpoint is None or not alike or any(mark.size is None for mark in files):
+    left = facts.get("last_run")
+    if not isinstance(left, dict) or left | {"began_with": asked["model"]} != last_run(
+        asked, files
+    ):
+        return False
+    if checkpoint is None or any(mark.size is None for mark in files):
         return False
     with alone(checkpoint):
-        if checkpoint.exists() and _began_with(checkpoint) != left["began_with"]:
+        if checkpoint.exists() and _began_with(checkpoint) != left.get("began_with"):
             return False  # it learns from the same files once more, or is another's
         checkpoint.unlink(missing_ok=True)
     return True
