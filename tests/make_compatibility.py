@@ -4,6 +4,7 @@ python tests/make_compatibility.py writes tests/compatibility/VERSION/ for the v
 folders of versions that were released are never written again.
 """
 
+import io
 import json
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from learners import RANKERS, SPARSE, make
 from scipy import sparse
 
 import cbrank
+from cbrank.streams import Columns, StreamScaler, open_stream
+from cbrank.training import Checkpoint, Every, Model, Progress
 
 FOLDER = Path(__file__).with_name("compatibility")
 ROWS, WIDTH, LEARNED = 24, 3, 16
@@ -53,6 +56,28 @@ def expected(model):
     return said | {"later_scores": model.decision_function(_like(model, X)).tolist()}
 
 
+TABLE = b"id,age,city,y\na,31,Oslo,no\nb,44,Rome,yes\nc,27,Oslo,no\nd,50,Bergen,yes\n"
+ASKED = {"command": "train", "passes": 1}
+
+
+def write_trained(folder):
+    """Write what the command line leaves: a model with scaler and columns, and a checkpoint."""
+    columns = Columns("y", id="id", categorical={"city": "onehot"})
+    model = Model(make("cbr", buffer_size=4), StreamScaler("standard"), columns)
+    [chunk] = open_stream(io.BytesIO(TABLE), columns=columns)
+    model.learn(chunk)
+    model.write(folder / "trained.model", last_run={"asked": ASKED, "files": [[1, "0"]]})
+    progress = Progress(chunk.position, rows=4, positives=2)
+    Checkpoint(folder / "trained.ckpt", ASKED, Every()).write(model, progress)
+    (folder / "trained.json").write_text(json.dumps(trained_scores(model)) + "\n")
+
+
+def trained_scores(model):
+    """What such a model says of the rows it has seen."""
+    [chunk] = open_stream(io.BytesIO(TABLE), columns=model.columns, learn=False, labels=False)
+    return model.scores(chunk.X).tolist()
+
+
 def _like(model, X):
     """Give rows the names that the model asks for."""
     names = getattr(model, "feature_names_in_", None)
@@ -70,6 +95,7 @@ def main():
         said[name] = expected(model)
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in said.items())
     (folder / "expected.json").write_text(f"{{\n{lines}\n}}\n")
+    write_trained(folder)
     size = sum(file.stat().st_size for file in folder.iterdir())
     print(f"{len(said)} model files in {folder}, {size / 1024:.0f} KB in all")
 

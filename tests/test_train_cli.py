@@ -13,12 +13,14 @@ import time
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from make_compatibility import ASKED, FOLDER, trained_scores
+from make_compatibility import TABLE as TABLE_OF_BEFORE
 
 import cbrank
 from cbrank.cli import main, telling, train
 from cbrank.cli.pace import Pace
 from cbrank.streams import Columns, open_stream
-from cbrank.training import Every, Model, Run
+from cbrank.training import Checkpoint, Every, Model, Run
 from cbrank.training.lock import alone
 
 TABLE = "id,age,city,clicked\n" + "".join(
@@ -209,9 +211,9 @@ def test_errors_of_data_and_models_are_one_sentence(here):
 def test_a_full_covariance_of_too_many_features_says_how_large_it_would_be(here):
     (here / "wide.svm").write_text("1 1:1 20000:1\n-1 1:2\n")
     assert error("train", "wide.svm", "-o", "m") == (
-        "These rows have 20000 features so far, whose full covariance takes 3.0 GiB and as many "
-        "steps for each pair: train with --covariance diagonal, or say --covariance full if that "
-        "is meant."
+        "These rows have 20,000 features so far, whose full covariance takes 3,052 MiB for each C "
+        "tried, all of it looked at for every pair: train with --covariance diagonal, or say "
+        "--covariance full if that is meant."
     )
     call("train", "wide.svm", "--covariance", "diagonal", "-o", "m")
     call("train", "rows.svm", "-o", "narrow")
@@ -334,6 +336,10 @@ def test_a_checkpoint_for_another_model_is_refused(here, monkeypatch):
         patch.setattr(Model, "learn", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         call("update", "m", "rows.svm", *KEPT, code=130)
     assert "began with another model" in error("update", "other", "rows.svm", *KEPT, "--resume")
+    before = (here / "c").read_bytes()
+    call("update", "other", "rows.svm")
+    assert "began with another model" in error("update", "other", "rows.svm", *KEPT, "--resume")
+    assert (here / "c").read_bytes() == before
     call("update", "m", "rows.svm", *KEPT, "--resume")
 
 
@@ -346,6 +352,8 @@ def test_an_update_that_was_stopped_when_all_was_done_is_not_done_twice(here, mo
         "Note: m has learned from these files already; without --resume it would again.\n",
     )
     assert (here / "m").read_bytes() == done
+    assert not (here / "c.lock").exists()
+    call("update", "m", "rows.svm", "--resume", code=2)
     with monkeypatch.context() as patch:
         patch.setattr("cbrank.training.Checkpoint.remove", lambda _: None)
         call("update", "m", "rows.svm", *KEPT)
@@ -428,6 +436,18 @@ def test_without_a_checkpoint_a_signal_says_that_nothing_is_kept(here, monkeypat
     assert not (here / "m").exists()
 
 
+@pytest.mark.parametrize("folder", sorted(FOLDER.iterdir()), ids=lambda folder: folder.name)
+def test_models_and_checkpoints_of_earlier_versions_open_and_go_on(folder, here):
+    expected = json.loads((folder / "trained.json").read_text())
+    model = Model.open(folder / "trained.model")
+    np.testing.assert_allclose(trained_scores(model), expected, rtol=1e-9)
+    model, progress = Checkpoint(folder / "trained.ckpt", ASKED, Every()).open()
+    np.testing.assert_allclose(trained_scores(model), expected, rtol=1e-9)
+    assert (progress.rows, progress.position.rows) == (4, 4)
+    (here / "rows.csv").write_bytes(TABLE_OF_BEFORE)
+    call("update", folder / "trained.model", "rows.csv", "-o", "m")
+
+
 # Progress -----------------------------------------------------------------------------------------
 
 
@@ -459,8 +479,8 @@ def test_lines_come_after_growing_times(here, capsys):
         "362,756",
     ]
     assert re.fullmatch(
-        r"50,152 rows, 12,538 rows/s, 2\.\d of 2\d\.\d MB, AUC 0\.9\d{3}, "
-        r"since the last line 0\.9\d{3}, 0:3\d left", lines[1]
+        r"50,152 rows, 12,538 rows/s, AUC 0\.9\d{3}, since the last line 0\.9\d{3}, "
+        r"0:3\d left, 2\.\d of 2\d\.\d MB", lines[1]
     )  # fmt: skip
 
 
@@ -482,13 +502,15 @@ def test_a_terminal_gets_one_line_that_changes(here, monkeypatch):
     pty = pytest.importorskip("pty", reason="this system has no terminals")
     leader, follower = pty.openpty()
     child = [sys.executable, "-m", "cbrank", "train", "rows.svm", "-o", "m"]
-    env = os.environ | {"COLUMNS": "160", "TERM": "xterm"}
+    env = os.environ | {"COLUMNS": "60", "TERM": "xterm"}
     subprocess.run(child, stderr=follower, stdout=subprocess.DEVNULL, check=True, env=env)
     os.close(follower)
     shown = os.read(leader, 2**16).decode()
     os.close(leader)
     assert "16,884 rows, " in shown
-    assert "MB, AUC 0.9" in shown
+    assert "rows/s, AUC 0.9" in shown
+    frames = re.sub(r"\x1b\[\S*?[a-zA-Z]", "", shown).split("\r")
+    assert max(len(frame.rstrip("\n")) for frame in frames) < 60
     assert shown.endswith("\n")
     assert shown.count("\n") <= 2
 

@@ -107,7 +107,8 @@ def learn(
 def last_run(asked: dict[str, Any], files: Sequence["FileMark"]) -> dict[str, Any]:
     """Return what a model file says of the run that wrote it."""
     told = {name: value for name, value in asked.items() if name != "model"}
-    return {"asked": told, "files": [[mark.size, mark.head] for mark in files]}
+    marks = [[mark.size, mark.head] for mark in files]
+    return {"asked": told, "files": marks, "began_with": asked.get("model")}
 
 
 def _carry_out(run: "Run", tell: Teller, stops: Stops) -> None:

@@ -70,7 +70,7 @@ def _number(value: float) -> float | None:
     return None if value != value else round(value, 6)  # noqa: PLR0124
 
 
-def in_words(facts: dict[str, Any]) -> str:
+def in_words(facts: dict[str, Any], since: str = "since the last line") -> str:
     """Say how things stand.
 
     Examples
@@ -78,21 +78,17 @@ def in_words(facts: dict[str, Any]) -> str:
     >>> in_words({"rows": 8192, "rows_per_second": 70123, "bytes_read": 2.1e6,
     ...           "bytes_total": 7.5e7, "progressive_auc": 0.81234,
     ...           "progressive_auc_since": None, "seconds_left": 83.4})
-    '8,192 rows, 70,123 rows/s, 2.1 of 75.0 MB, AUC 0.8123, 1:23 left'
+    '8,192 rows, 70,123 rows/s, AUC 0.8123, 1:23 left, 2.1 of 75.0 MB'
     """
-    parts = [f"{facts['rows']:,} rows", f"{facts['rows_per_second']:,} rows/s", _megabytes(facts)]
+    parts = [f"{facts['rows']:,} rows", f"{facts['rows_per_second']:,} rows/s"]
     if facts["progressive_auc"] is not None:
         parts.append(f"AUC {facts['progressive_auc']:.4f}")
     if facts["progressive_auc_since"] is not None:
-        parts.append(f"since the last line {facts['progressive_auc_since']:.4f}")
+        parts.append(f"{since} {facts['progressive_auc_since']:.4f}")
     if facts["seconds_left"] is not None:
         parts.append(f"{clock_time(facts['seconds_left'])} left")
-    return ", ".join(parts)
-
-
-def _megabytes(facts: dict[str, Any]) -> str:
     total = f" of {facts['bytes_total'] / 1e6:.1f}" if facts["bytes_total"] is not None else ""
-    return f"{facts['bytes_read'] / 1e6:.1f}{total} MB"
+    return ", ".join([*parts, f"{facts['bytes_read'] / 1e6:.1f}{total} MB"])
 
 
 def clock_time(seconds: float) -> str:

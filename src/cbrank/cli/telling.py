@@ -2,6 +2,7 @@
 
 import json
 import logging
+import shutil
 import sys
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from cbrank.streams import Stream
     from cbrank.training import Run
 
+_BAR = 6  # characters
 _FIRST, _LONGEST = 2.0, 600.0  # seconds to the first line, and at most from one to the next
 
 
@@ -47,7 +49,8 @@ class Teller(logging.Handler):
         self.notes(stream)
         self.show(stream)
         if self.pace.seconds() >= self._next:
-            self._next += min(self._next, _LONGEST)
+            while self.pace.seconds() >= self._next:
+                self._next += min(self._next, _LONGEST)
             self.line(self.pace.now(stream))
             self.pace.told()
 
@@ -113,11 +116,11 @@ class Bar(Words):
             self._bar = click.progressbar(
                 length=facts["bytes_total"],
                 file=sys.stderr,
-                width=12,
+                width=_BAR,
                 show_eta=False,
                 show_percent=False,
                 update_min_steps=0,
-                item_show_func=lambda facts: in_words(facts) if facts else "",
+                item_show_func=_fitting,
             )
         self._bar.update(facts["bytes_read"] - self._bar.pos, facts)
 
@@ -129,6 +132,12 @@ class Bar(Words):
         if self._bar is not None:
             self._bar.render_finish()
             self._bar = None
+
+
+def _fitting(facts: dict[str, Any] | None) -> str:
+    """Say as much of how things stand as the terminal has room for beside the bar."""
+    room = shutil.get_terminal_size().columns - _BAR - len("  []   ")
+    return in_words(facts, "lately")[:room] if facts else ""
 
 
 class Json(Teller):

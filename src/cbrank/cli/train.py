@@ -44,7 +44,7 @@ _LEARNER = ("C", "eta", "buffer_size", "policy", "covariance", "diagonal_update"
 _learner = together(
     click.option(
         "--C", "C", type=_C(), metavar="NUMBER|auto",
-        help="How far one pair may move the weights; auto learns with several and keeps the best.",
+        help="How far one pair may move the weights; auto tries several at once and keeps the best.  [default: auto]",
     ),
     click.option(
         "--eta", type=click.FloatRange(0.5, 1, min_open=True, max_open=True),

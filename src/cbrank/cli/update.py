@@ -42,7 +42,6 @@ def command(model: Path, output: Path | None, **options: Any) -> None:
     asked = {"command": "update"} | {name: options[name] for name in (*READING, "passes")}
     asked["model"] = hashlib.sha256(model.read_bytes()).hexdigest()
     if output is None and options["resume"] and _is_done(facts, asked, options):
-        options["checkpoint"].unlink(missing_ok=True)
         with teller(options["quiet"], options["as_json"]) as tell:
             tell.note(
                 f"{model} has learned from these files already; without --resume it would again."
@@ -53,20 +52,32 @@ def command(model: Path, output: Path | None, **options: Any) -> None:
 
 
 def _is_done(facts: dict[str, Any], asked: dict[str, Any], options: dict[str, Any]) -> bool:
-    """Say whether a model is what this very run left: it was stopped after it had written it."""
-    from cbrank import modelfile  # noqa: PLC0415
-    from cbrank.streams import open_stream  # noqa: PLC0415
+    """Say whether a model is what this very run left, stopped after it had written it.
 
-    files = open_stream(options["data"]).position.files
-    piped = any(mark.size is None for mark in files)
-    if piped or facts.get("last_run") != last_run(asked, files):
+    Then the checkpoint that it left has no more use.
+    """
+    from cbrank.streams import open_stream  # noqa: PLC0415
+    from cbrank.training.lock import alone  # noqa: PLC0415
+
+    files, checkpoint = open_stream(options["data"]).position.files, options["checkpoint"]
+    left = facts.get("last_run")
+    if not isinstance(left, dict) or left | {"began_with": asked["model"]} != last_run(
+        asked, files
+    ):
         return False
-    checkpoint = options["checkpoint"]
-    if checkpoint is None or not checkpoint.exists():
-        return True
+    if checkpoint is None or any(mark.size is None for mark in files):
+        return False
+    with alone(checkpoint):
+        if checkpoint.exists() and _began_with(checkpoint) != left.get("began_with"):
+            return False  # it learns from the same files once more, or is another's
+        checkpoint.unlink(missing_ok=True)
+    return True
+
+
+def _began_with(checkpoint: Path) -> Any:
+    from cbrank import modelfile  # noqa: PLC0415
+
     match modelfile.read(checkpoint)[1]:
-        case {"run": {"asked": {"model": began_with}}}:
-            return bool(
-                began_with != asked["model"]
-            )  # else it learns from the same files once more
-    return False
+        case {"run": {"asked": {"model": digest}}}:
+            return digest
+    raise modelfile.ModelFileError(f"{checkpoint} is not the checkpoint of an update.")

@@ -46,7 +46,13 @@ class Progress:
     auc_before: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """Return the progress as what JSON can hold."""
+        """Return the progress as what JSON can hold.
+
+        Returns
+        -------
+        dict
+            The parameters by name.
+        """
         return asdict(self) | {"position": self.position and self.position.to_json()}
 
     @classmethod
@@ -89,7 +95,20 @@ class Every:
         self._last = clock()
 
     def due(self, before: int, rows: int) -> bool:
-        """Say whether it is time, now that there are so many rows and not those before."""
+        """Say whether it is time.
+
+        Parameters
+        ----------
+        before : int
+            The rows before the last chunk.
+        rows : int
+            The rows now.
+
+        Returns
+        -------
+        bool
+            Whether it is.
+        """
         if self.rows is not None:
             return rows // self.rows > before // self.rows
         late = self.seconds is not None and self.clock() - self._last >= self.seconds
@@ -108,17 +127,42 @@ class Checkpoint:
         What the run was asked to do, as JSON: a run that was asked something else is refused.
     every : Every
         How often to write it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import cbrank
+    >>> from cbrank.streams import Columns
+    >>> path = Path(tempfile.mkdtemp(), "run.ckpt")
+    >>> checkpoint = Checkpoint(path, {"passes": 2}, Every(rows=100))
+    >>> ranker = cbrank.CBRanker().partial_fit([[0.0], [1.0]], [0, 1])
+    >>> checkpoint.write(Model(ranker, None, Columns()), Progress(rows=2, positives=1))
+    >>> model, progress = checkpoint.open()
+    >>> progress.rows
+    2
+    >>> checkpoint.remove()
     """
 
     def __init__(self, path: str | os.PathLike[str], asked: dict[str, Any], every: Every) -> None:
         self.path, self.asked, self.every = Path(path), asked, every
 
     def held(self) -> AbstractContextManager[None]:
-        """Keep other processes from the checkpoint meanwhile."""
+        """Keep other processes from the checkpoint meanwhile.
+
+        Returns
+        -------
+        context manager
+            For as long as it lasts, this process is the only one.
+        """
         return alone(self.path)
 
     def open(self) -> tuple[Model, Progress] | None:
-        """Return the model and how far it is; None if there is no checkpoint.
+        """Open the checkpoint.
+
+        Returns
+        -------
+        tuple of Model and Progress, or None
+            The model and how far it is; None if there is no checkpoint.
 
         Raises
         ------
@@ -138,7 +182,15 @@ class Checkpoint:
         return Model.restore(self.path, arrays, facts), Progress.from_json(progress)
 
     def write(self, model: Model, progress: Progress) -> None:
-        """Write the checkpoint in place of the one before."""
+        """Write the checkpoint in place of the one before.
+
+        Parameters
+        ----------
+        model : Model
+            What was learned.
+        progress : Progress
+            How far that is.
+        """
         model.write(self.path, run={"asked": self.asked, "progress": progress.to_json()})
 
     def remove(self) -> None:

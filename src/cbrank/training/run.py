@@ -1,6 +1,7 @@
 """Passes over files, from the first row or from where a checkpoint left off."""
 
 import math
+import os
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ from cbrank.streams import FileMark, Position, Stream, open_stream
 from cbrank.training.checkpoint import Checkpoint, Progress
 from cbrank.training.model import Model
 
-WIDEST_FULL = 4096  # features of a full covariance that nobody asked for by name
+WIDEST_FULL = 2048  # features of a full covariance that nobody asked for by name
 
 
 class Run:
@@ -91,10 +92,17 @@ class Run:
         if self.checkpoint and self.model.ranker.__sklearn_is_fitted__():
             self.checkpoint.write(self.model, self.progress)
 
-    def finish(self, path: Any, **facts: Any) -> None:
+    def finish(self, path: str | os.PathLike[str], **facts: Any) -> None:
         """Write the model, then remove the checkpoint.
 
         Where the model cannot be written, a checkpoint that is asked for keeps it.
+
+        Parameters
+        ----------
+        path : path-like
+            Where the model goes.
+        **facts : object
+            What else to keep in the file, as JSON.
         """
         try:
             self.model.write(path, **facts)
@@ -111,7 +119,15 @@ class Run:
             self.checkpoint.remove()
 
     def progressive_auc(self) -> tuple[int, float]:
-        """Return the pairs of this run and the share ranked right before they were learned from."""
+        """Return how well the pairs of this run were ranked before they were learned from.
+
+        Returns
+        -------
+        pairs : int
+            How many there were.
+        auc : float
+            The share ranked right, ties counted half; NaN if there were none.
+        """
         before = self.progress.pairs_before, self.progress.auc_before
         return auc_since(before, _measured(self.model))
 
@@ -138,12 +154,14 @@ class Run:
             yield stream
 
     def _refuse_too_wide(self, width: int) -> None:
-        full = getattr(self.model.ranker, "covariance", None) == "full"
+        ranker = self.model.ranker
+        full = isinstance(ranker, CBRanker) and ranker.covariance == "full"
         if full and self.widest is not None and width > self.widest:
+            each = " for each C tried" if ranker.C == "auto" else ""
             raise ValueError(
-                f"These rows have {width} features so far, whose full covariance takes "
-                f"{8 * width**2 / 2**30:.1f} GiB and as many steps for each pair: train with "
-                "--covariance diagonal, or say --covariance full if that is meant."
+                f"These rows have {width:,} features so far, whose full covariance takes "
+                f"{8 * width**2 / 2**20:,.0f} MiB{each}, all of it looked at for every pair: train "
+                "with --covariance diagonal, or say --covariance full if that is meant."
             )
 
 
