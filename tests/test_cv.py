@@ -302,3 +302,11 @@ def test_rows_of_no_weight_do_not_make_a_class():
     X, y = np.random.RandomState(0).standard_normal((12, 2)), np.array([0, 1] * 6)
     with pytest.raises(ValueError, match="Fold 0 of cv has rows of one class only"):
         CBRankerCV([1.0]).fit(X, y, sample_weight=[1, 0, 1, 0] + [1] * 8)
+
+
+def test_a_function_of_ranker_rows_and_labels_can_score_weighted_rows(german):
+    X, y = german
+    chosen = CBRankerCV([0.5, 1.0], scoring=lambda ranker, X, y: ranker.score(X, y), random_state=0)
+    chosen.fit(X, y, sample_weight=np.full(len(y), 2.0))
+    plain = CBRankerCV([0.5, 1.0], random_state=0).fit(X, y, sample_weight=np.full(len(y), 2.0))
+    np.testing.assert_allclose(chosen.scores_, plain.scores_)

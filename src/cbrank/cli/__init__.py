@@ -1,5 +1,6 @@
 """The command line: one module for each command, imported when it is called."""
 
+import gc
 import importlib
 from typing import Any
 
@@ -50,3 +51,4 @@ class _Lazy(click.Group):
 @click.version_option(package_name="cbrank")
 def main() -> None:
     """Learn to rank from imbalanced streams."""
+    gc.set_threshold(100_000)  # what is imported stays: looking for garbage in it delays the start

@@ -23,15 +23,9 @@ class Fold(NamedTuple):
 
 def split(rows: Rows, cv: Any) -> list[Fold]:
     """Return the folds that `cv` makes; each needs both classes to fit and to measure."""
-    every, kept = np.arange(len(rows.y)), np.flatnonzero(rows.weights > 0)
-    if hasattr(cv, "__iter__"):
-        pairs = [[np.intersect1d(every[part], kept) for part in pair] for pair in cv]
-    else:
-        splitter = check_cv(cv, rows.y[kept], classifier=True)
-        whole = len(kept) == len(every)
-        given = (rows.X, rows.y) if whole else (rows.X[kept], rows.y[kept])
-        pairs = [[kept[part] for part in pair] for pair in splitter.split(*given)]
-    folds = [Fold(*pair) for pair in pairs]
+    every, counts = np.arange(len(rows.y)), rows.weights > 0
+    pairs = check_cv(cv, rows.y, classifier=True).split(rows.X, rows.y)
+    folds = [Fold(*(every[part][counts[part]] for part in pair)) for pair in pairs]
     if not folds:
         raise ValueError("cv gives no folds: pass a number, a splitter or pairs of indices.")
     for number, fold in enumerate(folds):

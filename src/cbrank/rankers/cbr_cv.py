@@ -199,7 +199,8 @@ class CBRankerCV(CBRanker):
         y : array-like of shape (n_samples,)
             Two labels; the greater is the positive class.
         sample_weight : array-like of shape (n_samples,), default=None
-            Factors of C, and weights of the rows held out. A row of weight 0 is as good as absent.
+            Factors of C, and weights of the rows held out. A row of weight 0 is neither learned
+            from nor measured; it has its place when folds are made.
 
         Returns
         -------
