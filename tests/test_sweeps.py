@@ -66,11 +66,13 @@ def test_blocks_do_not_depend_on_chunks(chunk, buffer_size, in_blocks, german):
     assert_alike(learned(X, y, chunk, buffer_size=buffer_size), whole)
 
 
-@pytest.mark.parametrize("n_features", [128, 131, 200])
-def test_wide_rows_learn_in_blocks_and_alike(n_features, monkeypatch):
+@pytest.mark.parametrize(
+    ("n_features", "n_rows"), [(128, 600), (131, 600), (200, 600), (1000, 120)]
+)
+def test_wide_rows_learn_in_blocks_and_alike(n_features, n_rows, monkeypatch):
     rng = np.random.RandomState(0)
-    X = rng.standard_normal((600, n_features))
-    y = (X[:, :9].sum(axis=1) + 3 * rng.standard_normal(600) > 3).astype(int)
+    X = rng.standard_normal((n_rows, n_features))
+    y = (X[:, :9].sum(axis=1) + 3 * rng.standard_normal(n_rows) > 3).astype(int)
     assert n_features >= blocked.WORTHWHILE
     wide = learned(X, y, class_weight="balanced")
     np.testing.assert_array_equal(wide.covariance_, wide.covariance_.T)

@@ -44,7 +44,7 @@ _DIMENSION = (
 )
 _LENGTH = ("CBR 50", "CBR 10", "CBR-diag 50", "SGD averaged", "River LR")
 
-DIMENSIONS = {10: 4000, 20: 4000, 54: 3000, 200: 1000, 500: 400, 1000: 200, 2000: 128, 5000: 64}
+DIMENSIONS = {10: 4000, 20: 4000, 54: 3000, 200: 1000, 500: 400, 1000: 200, 2000: 256, 5000: 256}
 """Features, and rows of a chunk that all peers can be given."""
 
 

@@ -32,7 +32,8 @@ from cbrank.kernels.vectors import centre, dot, margin_of, multiply, multiply_tw
 
 WORTHWHILE = 128  # columns from which this is the faster way, if a sweep has some rows
 FEWEST = 8
-_LONGEST = 64  # rows of a block
+_LONGEST = 64  # rows of a block; four times as many where Sigma is far larger than a cache
+_FAR_LARGER = 1000
 _LASTING = 512  # rows for which P is kept up to date before it is computed anew
 _LOST = 0.01  # share of a variance below which its digits are
 _PANEL = 64  # rows of Sigma updated together
@@ -58,7 +59,8 @@ class _Table(NamedTuple):
 
 @jit
 def _new_table(d, capacity):
-    waiting, rows = _LONGEST + max(64, min(d // 4, 512)), 2 * capacity + _LONGEST
+    waiting = _LONGEST + max(64, min(d // 4, 512))
+    rows = 2 * capacity + (_LONGEST if d < _FAR_LARGER else 4 * _LONGEST)
     return _Table(
         np.empty((rows, d)),
         np.empty((rows, d)),
@@ -235,15 +237,15 @@ def _follow(table, begin, end, Sigma):
 
 
 @jit
-def _first(table, label):
+def _first(table, buffer, label):
     """Return where the buffered rows of a class begin in the table."""
-    return label * (table.T.shape[0] - (table.T.shape[0] - _LONGEST) // 2)
+    return label * (table.T.shape[0] - buffer.rows.shape[1])
 
 
 @jit
 def _project_buffers(table, buffer, Sigma):
     for label in range(2):
-        first = _first(table, label)
+        first = _first(table, buffer, label)
         _project(table, Sigma, first, first + buffer.size[label])
 
 
@@ -254,7 +256,7 @@ def _begin(table, X, order, buffer):
         centre(X, order[:_LONGEST], table.origin)
     for label in range(2):
         for slot in range(buffer.size[label]):
-            _place(table, _first(table, label) + slot, buffer.rows[label, slot])
+            _place(table, _first(table, buffer, label) + slot, buffer.rows[label, slot])
 
 
 @jit
@@ -270,7 +272,8 @@ def _begin_block(table, X, rows, begin, model):
 def _learn_row(table, x, end, label, C, buffer, model, phi):
     """Meet the row x of the table with the other class; settle the block where digits get lost."""
     other, sign, boost = 1 - label, 2.0 * label - 1.0, boost_of(model.tally[ROWS])
-    own, first, size, k = _first(table, label), _first(table, other), buffer.size[other], 0
+    own, first = _first(table, buffer, label), _first(table, buffer, other)
+    size, k = buffer.size[other], 0
     for b in range(first, first + size):
         count_pair(model.tally, sign * _ahead(table, x, b, model.mu))
     while k < size:
@@ -291,7 +294,7 @@ def _end_block(table, buffer, Sigma):
     lost = False
     if table.n[0]:
         for label in range(2):
-            first = _first(table, label)
+            first = _first(table, buffer, label)
             lost |= _follow(table, first, first + buffer.size[label], Sigma)
         _apply(table, Sigma)
     return lost
@@ -302,7 +305,7 @@ def learn(X, labels, weights, order, buffer, model, parameters):
     """Stream the rows `order` of `X` through CBR."""
     capacity = buffer.rows.shape[1]
     table = _new_table(X.shape[1], capacity)
-    enough = table.F.shape[0] - _LONGEST
+    enough, longest = table.F.shape[0] - _LONGEST, table.T.shape[0] - 2 * capacity
     _begin(table, X, order, buffer)
     at, length, age = 0, 8, _LASTING
     while at < order.size:
@@ -317,11 +320,11 @@ def learn(X, labels, weights, order, buffer, model, parameters):
                 label = labels[row]
                 slot = store(buffer, label, X[row], parameters.reservoir)
                 if slot >= 0:
-                    _take_in(table, _first(table, label) + slot, x)
+                    _take_in(table, _first(table, buffer, label) + slot, x)
                 C = parameters.C * row_weight(buffer, label, weights[row], parameters.balanced)
                 _learn_row(table, x, capacity + rows.size, label, C, buffer, model, parameters.phi)
             done += 1
         at, age = at + done, age + done
-        length = max(4, min(_LONGEST, done * enough // max(table.n[0], 1)))
+        length = max(4, min(longest, done * enough // max(table.n[0], 1)))
         if _end_block(table, buffer, model.Sigma):
             age = _LASTING
