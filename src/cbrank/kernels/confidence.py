@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cbrank.kernels._jit import jit
+from cbrank.kernels.vectors import margin_of
 
 DIAGONAL_FORMS = ("paper", "precision", "drop")
 PAPER, PRECISION, DROP = range(3)
@@ -138,6 +139,14 @@ def count_pair(tally, ahead):
     """Count a pair met, and twice whether it was ranked right, once if it was tied."""
     tally[PAIRS] += 1
     tally[TWICE_RIGHT] += 2 if ahead > 0.0 else (1 if ahead == 0.0 else 0)
+
+
+@jit
+def count_pairs(model, x, buffer, other, sign, margins):
+    """Write the margins of a dense row by the mean as it is, and count its pairs by them."""
+    for slot in range(buffer.size[other]):
+        margins[slot] = sign * margin_of(model.mu, x, buffer.rows[other, slot])
+        count_pair(model.tally, margins[slot])
 
 
 @jit

@@ -18,7 +18,7 @@ from cbrank.kernels.confidence import (
     ROWS,
     UPDATES,
     boost_of,
-    count_pair,
+    count_pairs,
     scw_information,
     scw_step,
 )
@@ -63,7 +63,7 @@ def _update(model, x, b, sign, margin, C, phi, form, boost):
     if alpha <= 0.0:
         return False
     model.tally[UPDATES] += 1
-    information = scw_information(alpha, variance, phi)
+    information = scw_information(alpha, variance, phi) if form == PRECISION else 0.0
     for i in range(mu.size):
         z = x[i] - b[i]
         change = sign * alpha * z / G[i]
@@ -77,9 +77,7 @@ def _update(model, x, b, sign, margin, C, phi, form, boost):
 def _sweep(x, norm, C, label, buffer, model, phi, form, norms, margins):
     """Meet a new row with the buffered rows of the other class, oldest first."""
     other, sign, capacity = 1 - label, 2.0 * label - 1.0, buffer.rows.shape[1]
-    for slot in range(buffer.size[other]):
-        margins[slot] = sign * margin_of(model.mu, x, buffer.rows[other, slot])
-        count_pair(model.tally, margins[slot])
+    count_pairs(model, x, buffer, other, sign, margins)
     boost, moved = boost_of(model.tally[ROWS]), False
     for k in range(buffer.size[other]):
         slot = (buffer.oldest[other] + k) % capacity

@@ -15,7 +15,7 @@ from cbrank.kernels.confidence import (
     ROWS,
     UPDATES,
     boost_of,
-    count_pair,
+    count_pairs,
     norm_bound,
     scw_step,
     shrink,
@@ -66,9 +66,7 @@ def _update(model, z, s, sign, margin, C, phi, boost):
 def _sweep(x, norm, C, label, buffer, model, phi, norms, margins, z, s):
     """Meet a new row with the buffered rows of the other class, oldest first."""
     other, sign, capacity = 1 - label, 2.0 * label - 1.0, buffer.rows.shape[1]
-    for slot in range(buffer.size[other]):
-        margins[slot] = sign * margin_of(model.mu, x, buffer.rows[other, slot])
-        count_pair(model.tally, margins[slot])
+    count_pairs(model, x, buffer, other, sign, margins)
     boost, moved = boost_of(model.tally[ROWS]), False
     for k in range(buffer.size[other]):
         slot = (buffer.oldest[other] + k) % capacity
