@@ -41,7 +41,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name at its first use, so that the command line starts at once."""
-    if name not in {*__all__, "modelfile", "rankers"}:
+    if name not in {*__all__, "modelfile", "rankers", "river"}:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if "Ranker" in name:
         return getattr(importlib.import_module("cbrank.rankers"), name)
