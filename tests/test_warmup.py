@@ -51,6 +51,12 @@ for name in RANKERS:
     for rows in (X, np.asfortranarray(X[:, :3]), sparse.csr_matrix(X), pd.DataFrame(X[:, :2])):
         labels = np.arange(70) % 2
         make(name).set_params(n_passes=2).fit(rows, labels, sample_weight=np.ones(70)).predict(rows)
+from cbrank.river import RankingClassifier
+for name in RANKERS:
+    model = RankingClassifier(make(name))
+    for x, y in [(dict(a=1.0), True), (dict(a=2.0, b=3.0), False), (dict(b=1.0), True)]:
+        model.learn_one(x, y)
+        model.predict_one(x)
 print(compiled() == before)
 """
 
@@ -84,7 +90,7 @@ def test_what_is_compiled_is_kept_where_it_says(tmp_path):
     )
     found = re.fullmatch(r"Compiled in \d+\.\d s, kept in (.*)\.\n", said.stdout)
     names = {path.name.partition("-")[0] for path in Path(found[1]).iterdir()}
-    assert names == {"uniexp.learn", "uniexp.learn_sparse", "window_auc.slide"}
+    assert names == {"uniexp.learn", "uniexp.learn_sparse", "window_auc.slide", "platt.fit"}
     assert Path(found[1]).is_relative_to(cache)
     assert said.stderr == "Compiling\n"
     assert list(folder.iterdir()) == []

@@ -37,7 +37,8 @@ def steps() -> dict[str, Step]:
     Returns
     -------
     dict of str to callable
-        One step for each ranker, one for reading files, one for the AUC of a stream.
+        One step for each ranker, one for reading files, one for the AUC of a stream and for
+        probabilities.
 
     Examples
     --------
@@ -97,3 +98,4 @@ def _read() -> None:
 
 def _measure() -> None:
     ProgressiveAUC(window=4).update([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.9]).get()
+    kernels.platt.fit(np.array([0.1, 0.9]), np.array([0, 1]), np.array([0.5, 0.5]))
