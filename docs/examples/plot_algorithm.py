@@ -42,17 +42,7 @@ def draw_cloud(panel, mean, covariance, colour="C0"):
     angle = np.degrees(np.arctan2(axes[1, 1], axes[0, 1]))
     for share, alpha in [(0.95, 0.15), (0.67, 0.3)]:
         height, width = 2 * np.sqrt(lengths * -2 * np.log(1 - share))
-        panel.add_patch(
-            Ellipse(
-                mean,
-                width,
-                height,
-                angle=angle,
-                color=colour,
-                alpha=alpha,
-                lw=0,
-            )
-        )
+        panel.add_patch(Ellipse(mean, width, height, angle=angle, color=colour, alpha=alpha, lw=0))
     panel.plot(*mean, "o", color=colour, markersize=4)
 
 
@@ -60,9 +50,7 @@ def prepare(panel, title, half=2.6):
     panel.axhline(0, color="0.85", linewidth=0.7, zorder=0)
     panel.axvline(0, color="0.85", linewidth=0.7, zorder=0)
     panel.grid(visible=False)
-    panel.set(
-        title=title, xlim=(-half, half), ylim=(-half, half), aspect="equal"
-    )
+    panel.set(title=title, xlim=(-half, half), ylim=(-half, half), aspect="equal")
     panel.set(xticks=[-2, 0, 2], yticks=[-2, 0, 2])
 
 
@@ -82,17 +70,10 @@ figure.supylabel(f"weight of {NAMES[1]}", fontsize=9.5)
 plt.show()
 
 angle = np.degrees(
-    np.arccos(
-        ranker.coef_[0]
-        @ batch
-        / np.linalg.norm(ranker.coef_)
-        / np.linalg.norm(batch)
-    )
+    np.arccos(ranker.coef_[0] @ batch / np.linalg.norm(ranker.coef_) / np.linalg.norm(batch))
 )
 print(f"after {seen} rows: {angle:.1f} degrees from batch logistic regression")
-print(
-    f"{ranker.n_pairs_} pairs met, {ranker.n_updates_} of them moved the model"
-)
+print(f"{ranker.n_pairs_} pairs met, {ranker.n_updates_} of them moved the model")
 
 # %%
 # One pair
@@ -117,9 +98,7 @@ def step(mean, covariance, z, C, eta):
     m, v = mean @ z, z @ covariance @ z
     if m >= phi * np.sqrt(v):
         return mean, covariance
-    alpha = (-m * psi + np.sqrt(m**2 * phi**4 / 4 + v * phi**2 * zeta)) / (
-        v * zeta
-    )
+    alpha = (-m * psi + np.sqrt(m**2 * phi**4 / 4 + v * phi**2 * zeta)) / (v * zeta)
     alpha = min(C, alpha)
     root_u = (-alpha * v * phi + np.sqrt((alpha * v * phi) ** 2 + 4 * v)) / 2
     beta = alpha * phi / (root_u + v * alpha * phi)
@@ -140,19 +119,13 @@ for panel, (title, z, C) in zip(panels, cases, strict=True):
     across = np.array([-z[1], z[0]]) * 10
     corners = [across, -across, -across - 10 * z, across - 10 * z]
     panel.add_patch(plt.Polygon(corners, color="0.92", lw=0, zorder=0))
-    panel.annotate(
-        "", z, (0, 0), arrowprops={"arrowstyle": "-|>", "color": "0.3"}
-    )
-    panel.annotate(
-        "z", z, (3, 3), textcoords="offset points", color="0.3", style="italic"
-    )
+    panel.annotate("", z, (0, 0), arrowprops={"arrowstyle": "-|>", "color": "0.3"})
+    panel.annotate("z", z, (3, 3), textcoords="offset points", color="0.3", style="italic")
     draw_cloud(panel, mean, covariance)
     after = step(mean, covariance, z, C, eta=0.7)
     if after[0] is not mean:
         draw_cloud(panel, *after, colour="C1")
-        panel.annotate(
-            "", after[0], mean, arrowprops={"arrowstyle": "->", "color": "C1"}
-        )
+        panel.annotate("", after[0], mean, arrowprops={"arrowstyle": "->", "color": "C1"})
 panels[0].set_ylabel("blue: before, orange: after")
 plt.show()
 
@@ -169,22 +142,15 @@ figure, panels = plt.subplots(1, 2, sharex=True)
 for place, eta in enumerate([0.6, 0.7, 0.9]):
     moved, taken = [], []
     for margin in margins:
-        mu, Sigma = step(
-            np.array([margin]), np.eye(1), np.ones(1), np.inf, eta
-        )
+        mu, Sigma = step(np.array([margin]), np.eye(1), np.ones(1), np.inf, eta)
         moved.append(mu[0] - margin)
         taken.append(1 - Sigma[0, 0])
     panels[0].plot(margins, moved, color=f"C{place}", label=f"eta = {eta}")
     panels[1].plot(margins, taken, color=f"C{place}", label=f"eta = {eta}")
 panels[0].axhline(0.7, color="0.3", linestyle=":", linewidth=1.2)
 panels[0].text(-3, 0.73, "C = 0.7 cuts here", va="bottom", color="0.3")
-panels[0].set(
-    title="Step of the mean", xlabel="margin, in standard deviations"
-)
-panels[1].set(
-    title="Share of the variance taken",
-    xlabel="margin, in standard deviations",
-)
+panels[0].set(title="Step of the mean", xlabel="margin, in standard deviations")
+panels[1].set(title="Share of the variance taken", xlabel="margin, in standard deviations")
 panels[0].legend(loc="upper right", bbox_to_anchor=(1, 0.95))
 plt.show()
 
@@ -217,13 +183,7 @@ for panel, title, left, inside in [
 ]:
     ends = left | dict.fromkeys(inside, 400)
     colours = ["C1" if row in inside else "C0" for row in ends]
-    panel.hlines(
-        list(ends),
-        list(ends),
-        list(ends.values()),
-        colors=colours,
-        linewidth=1,
-    )
+    panel.hlines(list(ends), list(ends), list(ends.values()), colors=colours, linewidth=1)
     panel.set(title=title, xlabel="rows so far", xlim=(0, 400))
 panels[0].set_ylabel("number of the buffered row")
 panels[0].text(395, 10, "orange: there at the end", ha="right", color="C1")
@@ -239,20 +199,13 @@ plt.show()
 across, up = np.meshgrid(np.linspace(-3, 3, 61), np.linspace(-3, 5, 81))
 grid = np.column_stack([across.ravel(), up.ravel()])
 score, deviation = (
-    part.reshape(across.shape)
-    for part in ranker.decision_function(grid, return_std=True)
+    part.reshape(across.shape) for part in ranker.decision_function(grid, return_std=True)
 )
 
 figure, panel = plt.subplots(figsize=(7, 4.2))
 filled = panel.contourf(across, up, score, levels=14, alpha=0.55)
 lines = panel.contour(
-    across,
-    up,
-    deviation,
-    levels=5,
-    colors="0.2",
-    linestyles="--",
-    linewidths=0.8,
+    across, up, deviation, levels=5, colors="0.2", linestyles="--", linewidths=0.8
 )
 panel.clabel(lines, fmt="± %.2f", fontsize=8)
 for label, marker, name in [(0, "o", "healthy"), (1, "^", "diabetes")]:

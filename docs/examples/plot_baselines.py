@@ -82,16 +82,12 @@ RANKERS = {
     "FTRL-AUC": cbrank.FTRLAUCRanker(random_state=0),
     "SPAUC": cbrank.SPAUCRanker(random_state=0),
 }
-warnings.simplefilter(
-    "ignore", ConvergenceWarning
-)  # OPAUC says when it diverges
+warnings.simplefilter("ignore", ConvergenceWarning)  # OPAUC says when it diverges
 
 
 def measure(ranker, X, y, scale):
     found = []
-    for train, test in ShuffleSplit(10, test_size=0.2, random_state=0).split(
-        X
-    ):
+    for train, test in ShuffleSplit(10, test_size=0.2, random_state=0).split(X):
         scaler = StandardScaler(with_mean=scale, with_std=scale).fit(X[train])
         ranker.fit(scaler.transform(X[train]), y[train])
         found.append(ranker.score(scaler.transform(X[test]), y[test]))
@@ -106,20 +102,14 @@ for panel, name in zip(panels, ["german", "diabetes"], strict=True):
     scaled = [measure(ranker, X, y, scale=True) for ranker in RANKERS.values()]
     panel.hlines(places, raw, scaled, color="0.8", linewidth=3, zorder=1)
     panel.scatter(scaled, places, color="C0", label="standardised", zorder=2)
-    panel.scatter(
-        raw, places, color="C1", marker="D", s=26, label="raw", zorder=3
-    )
+    panel.scatter(raw, places, color="C1", marker="D", s=26, label="raw", zorder=3)
     panel.set(title=name, xlabel="AUC")
     panel.grid(visible=True, axis="x")
     panel.grid(visible=False, axis="y")
     for ranker, *pair in zip(RANKERS, raw, scaled, strict=True):
-        print(
-            f"{name}, {ranker}: raw {pair[0]:.3f}, standardised {pair[1]:.3f}"
-        )
+        print(f"{name}, {ranker}: raw {pair[0]:.3f}, standardised {pair[1]:.3f}")
 panels[0].set_yticks(places, RANKERS)
-figure.legend(
-    *panels[0].get_legend_handles_labels(), loc="outside upper right", ncols=2
-)
+figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper right", ncols=2)
 plt.show()
 
 # %%

@@ -5,19 +5,24 @@ Choosing covariance, buffer and C
 ``CBRanker()`` is meant to be used as it comes. This page shows what its parameters do, on four sets
 that come with the package, so that you know when to touch them:
 
-====================  ============================================================================
-if                    then
-====================  ============================================================================
-nothing is known      ``CBRanker()``: full covariance, 50 rows buffered of each class, C chosen in
-                      the pass
-over 2,000 columns,   ``covariance="diagonal"``, and rows of unit length
-or sparse rows
-time is short         ``buffer_size=10``, and a number for C, such as ``2**-4``
-the stream drifts     ``policy="fifo"``, the default: the buffer holds the latest rows
-rows come sorted      ``policy="reservoir"``: the buffer holds a uniform sample of all rows so far
-columns vary by far   scale them; see the end of this page
-less than 1
-====================  ============================================================================
+.. list-table::
+   :header-rows: 1
+   :widths: 2 3
+
+   * - if
+     - then
+   * - nothing is known
+     - ``CBRanker()``: full covariance, 50 rows buffered of each class, C chosen in the pass
+   * - there are over 2,000 columns, or rows are sparse
+     - ``covariance="diagonal"``, and rows of unit length
+   * - time is short
+     - ``buffer_size=10``, and a number for C, such as ``2**-4``
+   * - the stream drifts
+     - ``policy="fifo"``, the default: the buffer holds the latest rows
+   * - rows come sorted
+     - ``policy="reservoir"``: the buffer holds a uniform sample of all rows so far
+   * - columns vary by far less than 1
+     - scale them; see the end of this page
 
 Every point below is the AUC on a fifth of the rows after one pass over the others, the mean of five
 random splits. The columns are as they come.
@@ -41,9 +46,7 @@ SPLITS = ShuffleSplit(5, test_size=0.2, random_state=0)
 
 
 def mean_auc(ranker, X, y):
-    return np.mean(
-        [ranker.fit(X[a], y[a]).score(X[b], y[b]) for a, b in SPLITS.split(X)]
-    )
+    return np.mean([ranker.fit(X[a], y[a]).score(X[b], y[b]) for a, b in SPLITS.split(X)])
 
 
 @functools.cache
@@ -68,11 +71,7 @@ for panel, name in zip(axes, SETS, strict=True):
     chosen = auc(name)
     panel.axhline(chosen, color="C1", linewidth=1.2, linestyle="--")
     panel.set(title=name, xscale="log", xlabel="C")
-    panel.set_xticks(
-        [2**-12, 2**-4, 2**4],
-        ["$2^{-12}$", "$2^{-4}$", "$2^{4}$"],
-        minor=False,
-    )
+    panel.set_xticks([2**-12, 2**-4, 2**4], ["$2^{-12}$", "$2^{-4}$", "$2^{4}$"], minor=False)
     panel.minorticks_off()
     middle = np.mean(panel.get_ylim())
     panel.set_ylim(middle - 0.045, middle + 0.045)
@@ -96,23 +95,13 @@ for name in SETS:
         began = perf_counter()
         found.append(auc(name, C=2**-4, buffer_size=size))
         seconds[place] += perf_counter() - began
-    left.plot(
-        sizes, np.array(found) - found[-1], "o-", markersize=3.5, label=name
-    )
-left.set(
-    title="AUC, beside a buffer of 100",
-    xlabel="rows buffered of each class",
-    xscale="log",
-)
+    left.plot(sizes, np.array(found) - found[-1], "o-", markersize=3.5, label=name)
+left.set(title="AUC, beside a buffer of 100", xlabel="rows buffered of each class", xscale="log")
 left.set_xticks(sizes, sizes)
 left.minorticks_off()
 left.legend(loc="lower right")
 right.bar(range(len(sizes)), seconds, width=0.6)
-right.set(
-    title="Time of these fits",
-    xlabel="rows buffered of each class",
-    ylabel="seconds",
-)
+right.set(title="Time of these fits", xlabel="rows buffered of each class", ylabel="seconds")
 right.set_xticks(range(len(sizes)), sizes)
 plt.show()
 
@@ -121,19 +110,15 @@ plt.show()
 # ----------------------------
 # The full covariance knows how weights hang together, so it learns the scale of the columns and
 # their correlations; it takes d x d numbers. The diagonal keeps one confidence per column. On raw
-# columns the full one is a little ahead; on sparse text in tens of thousands of columns only the
+# columns the full one is a little ahead on three of the four; on sparse text in tens of thousands of columns only the
 # diagonal fits at all (:doc:`plot_text`). How time grows with the number of columns is measured in
 # :doc:`/speed`.
 
 figure, panel = plt.subplots(figsize=(7, 2.4))
 for place, name in enumerate(SETS):
     full, diagonal = auc(name), auc(name, covariance="diagonal")
-    panel.plot(
-        [diagonal, full], [place, place], color="0.8", linewidth=3, zorder=1
-    )
-    panel.scatter(
-        diagonal, place, color="C1", label="diagonal" if not place else None
-    )
+    panel.plot([diagonal, full], [place, place], color="0.8", linewidth=3, zorder=1)
+    panel.scatter(diagonal, place, color="C1", label="diagonal" if not place else None)
     panel.scatter(full, place, color="C0", label="full" if not place else None)
     print(f"{name}: full {full:.3f}, diagonal {diagonal:.3f}")
 panel.set_yticks(range(len(SETS)), SETS)
@@ -152,11 +137,7 @@ etas = [0.55, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99]
 figure, panel = plt.subplots(figsize=(7, 2.8))
 for name in SETS:
     panel.plot(
-        etas,
-        [auc(name, C=2**-4, eta=eta) for eta in etas],
-        "o-",
-        markersize=3.5,
-        label=name,
+        etas, [auc(name, C=2**-4, eta=eta) for eta in etas], "o-", markersize=3.5, label=name
     )
 panel.set(title="AUC by eta", xlabel="eta", ylabel="AUC")
 panel.legend(loc="lower left", ncols=2)
@@ -183,16 +164,8 @@ for C in ["auto", 1 / 16]:
         changed[:, 0] *= factor
         found.append(mean_auc(CBRanker(C, random_state=0), changed, y))
     panel.plot(factors, found, "o-", markersize=3.5, label=f"C = {C}")
-scaled = mean_auc(
-    make_pipeline(StandardScaler(), CBRanker(random_state=0)), X, y
-)
-panel.axhline(
-    scaled,
-    color="C2",
-    linestyle="--",
-    linewidth=1.2,
-    label="C = auto behind a scaler",
-)
+scaled = mean_auc(make_pipeline(StandardScaler(), CBRanker(random_state=0)), X, y)
+panel.axhline(scaled, color="C2", linestyle="--", linewidth=1.2, label="C = auto behind a scaler")
 panel.set(title="One column in other units", xscale="log", ylabel="AUC")
 panel.set_xlabel("factor of the first column of german")
 panel.legend(loc="lower right")

@@ -38,13 +38,9 @@ folder = Path(tempfile.mkdtemp())
 for name, part in [("past.csv", rows[:1200]), ("new.csv", rows[1200:])]:
     with (folder / name).open("w", newline="") as file:
         table = csv.writer(file)
-        table.writerow(
-            ["case", *(f"m{i:02d}" for i in range(1, 20)), "outcome"]
-        )
+        table.writerow(["case", *(f"m{i:02d}" for i in range(1, 20)), "outcome"])
         for row in part:
-            table.writerow(
-                [row, *X[row].tolist(), "fraud" if kinds[row] == 5 else "fine"]
-            )
+            table.writerow([row, *X[row].tolist(), "fraud" if kinds[row] == 5 else "fine"])
 print((folder / "past.csv").read_text()[:170], "...")
 
 # %%
@@ -57,15 +53,11 @@ print((folder / "past.csv").read_text()[:170], "...")
 def cbrank(arguments):
     print("$ cbrank", arguments)
     command = [sys.executable, "-m", "cbrank", *shlex.split(arguments)]
-    ended = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, check=True
-    )
+    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     print(ended.stdout)
 
 
-cbrank(
-    "train past.csv --label outcome --positive fraud --id case -o fraud.model"
-)
+cbrank("train past.csv --label outcome --positive fraud --id case -o fraud.model")
 cbrank("score fraud.model new.csv --std --label -o scores.csv")
 cbrank("evaluate fraud.model new.csv")
 
@@ -130,17 +122,13 @@ for chunk in read("past.csv"):
 
 
 def score_and_label(name):
-    parts = [
-        (ranker.decision_function(chunk.X), chunk.y) for chunk in read(name)
-    ]
+    parts = [(ranker.decision_function(chunk.X), chunk.y) for chunk in read(name)]
     return [np.concatenate(part) for part in zip(*parts, strict=True)]
 
 
 past_scores, past_y = score_and_label("past.csv")
 new_scores, new_y = score_and_label("new.csv")
-chosen = optimal_operating_point(
-    past_y, past_scores, cost_fp=1, cost_fn=40
-).threshold
+chosen = optimal_operating_point(past_y, past_scores, cost_fp=1, cost_fn=40).threshold
 equal = optimal_operating_point(past_y, past_scores).threshold
 
 
@@ -163,21 +151,11 @@ for name, threshold in [
 thresholds = np.sort(new_scores)[::-1]
 figure, panel = plt.subplots(figsize=(7, 3.2))
 panel.plot(np.arange(1, len(new_y) + 1), [cost(each) for each in thresholds])
-for place, (threshold, name) in enumerate(
-    [(equal, "equal costs"), (chosen, "these costs")], 1
-):
+for place, (threshold, name) in enumerate([(equal, "equal costs"), (chosen, "these costs")], 1):
     looks = np.sum(new_scores >= threshold)
-    panel.plot(
-        looks,
-        cost(threshold),
-        "o",
-        color=f"C{place}",
-        label=f"threshold for {name}",
-    )
+    panel.plot(looks, cost(threshold), "o", color=f"C{place}", label=f"threshold for {name}")
 panel.set(
-    title="What the new cases cost",
-    xlabel="cases looked at",
-    ylabel="cost, in needless looks",
+    title="What the new cases cost", xlabel="cases looked at", ylabel="cost, in needless looks"
 )
 panel.set(xlim=(0, len(new_y)), ylim=(0, None))
 panel.legend(loc="lower right")
@@ -191,6 +169,4 @@ plt.show()
 # * Few positives mean wide intervals. :func:`~cbrank.metrics.auc_interval` says how wide:
 
 found_auc = auc_interval(new_y, new_scores)
-print(
-    f"AUC {found_auc.auc:.3f}, 95% interval {found_auc.low:.3f} to {found_auc.high:.3f}"
-)
+print(f"AUC {found_auc.auc:.3f}, 95% interval {found_auc.low:.3f} to {found_auc.high:.3f}")

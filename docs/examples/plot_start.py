@@ -25,9 +25,7 @@ import cbrank
 X, y, facts = cbrank.datasets.load("german")
 print(f"{facts.rows} rows, {facts.positives} positive")
 spread = X.std(axis=0)
-print(
-    f"standard deviations of the columns: {spread.min():.2f} to {spread.max():.1f}"
-)
+print(f"standard deviations of the columns: {spread.min():.2f} to {spread.max():.1f}")
 
 # %%
 # Learn as rows come in
@@ -56,29 +54,14 @@ scores, deviations = ranker.decision_function(X[800:], return_std=True)
 figure, (left, right) = plt.subplots(1, 2, width_ratios=[1.1, 1])
 left.plot(rows, unseen, label="on the last 200 loans")
 left.plot(rows, progressive, label="progressive")
-left.set(
-    title="The order gets better",
-    xlabel="loans learned from",
-    ylabel="AUC",
-    xlim=(0, 800),
-)
+left.set(title="The order gets better", xlabel="loans learned from", ylabel="AUC", xlim=(0, 800))
 left.legend(loc="lower right")
 
 bins = np.linspace(scores.min(), scores.max(), 24)
 for label, name in enumerate(["good loans", "bad loans"]):
     right.hist(scores[y[800:] == label], bins, alpha=0.75, label=name)
-right.axvline(
-    ranker.threshold_,
-    color="0.3",
-    linewidth=1,
-    linestyle="--",
-    label="threshold_",
-)
-right.set(
-    title="Bad loans stand higher",
-    xlabel="score of a loan not learned from",
-    ylabel="loans",
-)
+right.axvline(ranker.threshold_, color="0.3", linewidth=1, linestyle="--", label="threshold_")
+right.set(title="Bad loans stand higher", xlabel="score of a loan not learned from", ylabel="loans")
 right.legend()
 plt.show()
 
@@ -94,9 +77,7 @@ plt.show()
 
 top, middle, bottom = np.argsort(-scores)[[0, 100, 199]]
 for first, second in [(top, bottom), (top, middle), (middle, bottom)]:
-    sure = ranker.preference_proba(
-        X[800 + first : 801 + first], X[800 + second : 801 + second]
-    )[0]
+    sure = ranker.preference_proba(X[800 + first : 801 + first], X[800 + second : 801 + second])[0]
     print(
         f"{scores[first]:6.2f} ± {deviations[first]:.2f} above "
         f"{scores[second]:6.2f} ± {deviations[second]:.2f}: {sure:.3f}"
@@ -111,9 +92,7 @@ for first, second in [(top, bottom), (top, middle), (middle, bottom)]:
 path = Path(tempfile.mkdtemp(), "loans.cbrank")
 cbrank.save(ranker, path)
 ranker = cbrank.load(path).partial_fit(X[800:], y[800:])
-print(
-    f"{ranker.n_seen_.sum()} loans seen, C = {ranker.C_:g} chosen on the way"
-)
+print(f"{ranker.n_seen_.sum()} loans seen, C = {ranker.C_:g} chosen on the way")
 
 # %%
 # The same on the command line, for files of any size (:doc:`all of it </command_line>`):

@@ -23,7 +23,7 @@ import re
 
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, HashingVectorizer
 from sklearn.linear_model import SGDClassifier
 from sklearn.metrics import average_precision_score
 
@@ -37,11 +37,7 @@ LOOKED_FOR = "optimize"
 def paragraphs(item):
     for part in re.split(r"\n\s*\n", inspect.getdoc(item) or ""):
         words = part.split()
-        if (
-            len(words) >= 12
-            and not part.lstrip().startswith((">>>", ".."))
-            and "---" not in part
-        ):
+        if len(words) >= 12 and not part.lstrip().startswith((">>>", "..")) and "---" not in part:
             yield " ".join(words)
 
 
@@ -49,24 +45,15 @@ functions, heard = [], set()
 for topic in TOPICS.split():
     module = importlib.import_module(f"scipy.{topic}")
     for name in sorted(module.__all__):
-        new = [
-            text
-            for text in paragraphs(getattr(module, name))
-            if text not in heard
-        ]
+        new = [text for text in paragraphs(getattr(module, name)) if text not in heard]
         heard.update(new)
         functions.append([(text, topic) for text in new])
 order = np.random.RandomState(0).permutation(len(functions))
 stream = [row for place in order for row in functions[place]]
 texts = [text for text, _ in stream]
 y = np.array([topic == LOOKED_FOR for _, topic in stream]).astype(int)
-print(
-    f"{len(texts)} paragraphs of {len(functions)} functions, {y.mean():.1%} about optimisation"
-)
-print(
-    next(text for text, label in zip(texts, y, strict=True) if label)[:90],
-    "...",
-)
+print(f"{len(texts)} paragraphs of {len(functions)} functions, {y.mean():.1%} about optimisation")
+print(next(text for text, label in zip(texts, y, strict=True) if label)[:90], "...")
 
 # %%
 # Hash, rank, learn
@@ -77,16 +64,12 @@ print(
 # CBR run :class:`~cbrank.FTRLAUCRanker`, a later rival that was made for sparse rows, and scikit-learn's
 # averaged SGD, all with their defaults.
 
-vectorizer = HashingVectorizer(
-    n_features=2**18, alternate_sign=False, stop_words="english"
-)
+vectorizer = HashingVectorizer(n_features=2**18, alternate_sign=False, stop_words="english")
 X = vectorizer.transform(texts)
 learners = {
     "CBR, diagonal": CBRanker(covariance="diagonal", random_state=0),
     "FTRL-AUC": FTRLAUCRanker(random_state=0),
-    "averaged SGD": SGDClassifier(
-        loss="log_loss", average=True, random_state=0
-    ),
+    "averaged SGD": SGDClassifier(loss="log_loss", average=True, random_state=0),
 }
 begins = np.arange(50, len(y), 50)
 figure, panel = plt.subplots()
@@ -105,9 +88,7 @@ for name, learner in learners.items():
         f"{name}: AUC of the latest 2,000 {path[-1]:.3f}, average precision since half-way {precision:.3f}"
     )
 panel.set(
-    title="Ranked before it is learned from",
-    xlabel="paragraphs",
-    ylabel="AUC of the latest 2,000",
+    title="Ranked before it is learned from", xlabel="paragraphs", ylabel="AUC of the latest 2,000"
 )
 panel.set(ylim=(0.6, 1))
 panel.legend(loc="lower right")
@@ -123,15 +104,10 @@ plt.show()
 # and shrinks with every pair that the word had a part in.
 
 ranker = learners["CBR, diagonal"]
-words = sorted(
-    {word for text in texts for word in re.findall(r"[a-z]{4,}", text.lower())}
-)
-words = [word for word in words if vectorizer.transform([word]).nnz]
+words = {word for text in texts for word in re.findall(r"[a-z]{4,}", text.lower())}
+words = sorted(words - ENGLISH_STOP_WORDS)
 columns = vectorizer.transform(words).indices
-weights, deviations = (
-    ranker.coef_[0, columns],
-    np.sqrt(ranker.covariance_[columns]),
-)
+weights, deviations = (ranker.coef_[0, columns], np.sqrt(ranker.covariance_[columns]))
 strongest = np.argsort(-abs(weights / deviations))[:24]
 shown = strongest[np.argsort(weights[strongest])]
 
@@ -139,10 +115,7 @@ figure, panel = plt.subplots(figsize=(7, 4.6))
 places = np.arange(len(shown))
 colours = np.where(weights[shown] > 0, "C1", "C0")
 panel.hlines(
-    places,
-    weights[shown] - deviations[shown],
-    weights[shown] + deviations[shown],
-    colors=colours,
+    places, weights[shown] - deviations[shown], weights[shown] + deviations[shown], colors=colours
 )
 panel.scatter(weights[shown], places, c=colours, s=18, zorder=3)
 panel.axvline(0, color="0.6", linewidth=0.8)
