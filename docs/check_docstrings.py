@@ -6,14 +6,14 @@ import sys
 from numpydoc.validate import validate
 
 import cbrank
-from cbrank import datasets, metrics, onnx, streams, training
+from cbrank import datasets, metrics, onnx, river, streams, training
 
 # Extended summaries, See Also sections and examples of methods are written where they help.
 OPTIONAL = {"ES01", "SA01", "EX01", "GL08"}
 
 
 def public():
-    for module in (cbrank, metrics, datasets, streams, training, onnx):
+    for module in (cbrank, metrics, datasets, streams, training, onnx, river):
         for name in module.__all__:
             item = getattr(module, name)
             if inspect.ismodule(item):

@@ -11,7 +11,7 @@ because importing them imports Numba:
 * ``oam``, ``opauc``, ``adaoam``, ``uniexp``: the online baselines
 * ``scw``, ``ftrl``, ``spauc``: later rivals
 * ``vectors``, ``steps``, ``random``: what they share
-* ``window_auc``: the exact AUC of a sliding window
+* ``window_auc``: the exact AUC of a sliding window; ``platt``: probabilities from scores
 * ``svmlight``, ``csv``: the parsers of text, and ``numbers``, which they share; ``scaling``
 """
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         full,
         oam,
         opauc,
+        platt,
         random,
         scaling,
         scw,
@@ -54,6 +55,7 @@ __all__ = [
     "full",
     "oam",
     "opauc",
+    "platt",
     "random",
     "scaling",
     "scw",

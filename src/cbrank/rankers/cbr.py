@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from cbrank import kernels
 from cbrank.rankers import _checks, _race
-from cbrank.rankers._base import Ranker, _grown
+from cbrank.rankers._base import Ranker, _refilled
 from cbrank.rankers._memory import refuse_if_too_large
 
 Scores = NDArray[np.float64]
@@ -243,11 +243,11 @@ class CBRanker(Ranker):
         learn(rows, labels, weights, order, self._buffer, self._model, own)
         race.tally[race.alive[0]] = self._model.tally
 
-    def _widen(self, n_features: int) -> None:
-        super()._widen(n_features)
+    def _resize(self, n_features: int) -> None:
+        super()._resize(n_features)
         if hasattr(self, "_race"):
             fresh = _race.rivals_like(self._new_model(n_features), self._race.alive.size - 1)
-            self._rivals = _grown(fresh, self._rivals)
+            self._rivals = _refilled(fresh, self._rivals)
 
     def _is_full(self) -> bool:
         return isinstance(self._model, kernels.confidence.FullModel)
@@ -262,9 +262,12 @@ class CBRanker(Ranker):
         )
 
     def _weights(self) -> NDArray[np.float64]:
+        return np.ascontiguousarray(self._weights_of(slice(None)))
+
+    def _weights_of(self, columns: Any) -> NDArray[np.float64]:
         if self.average:
-            return kernels.confidence.averaged_mean(self._model)
-        return np.ascontiguousarray(self._model.mu)
+            return kernels.confidence.averaged_mean(self._model, columns)
+        return self._model.mu[columns]  # type: ignore[no-any-return]
 
     @property
     def covariance_(self) -> NDArray[np.float64]:
