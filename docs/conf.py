@@ -22,6 +22,7 @@ extensions = [
 ]
 exclude_patterns = ["_build", "_*.md", "bench", "study", "examples"]
 templates_path = ["_templates"]
+toc_object_entries_show_parents = "hide"
 nitpicky = True
 nitpick_ignore_regex = [
     ("py:.*", r"sklearn\..*"),  # other people's pages would take a network to find

@@ -92,7 +92,7 @@ def test_features_that_come_late_reach_every_learner():
     X[:100, -5:] = 0.0
     whole = auto(covariance="diagonal").partial_fit(sparse.csr_array(X), y)
     grown = auto(covariance="diagonal").partial_fit(sparse.csr_array(X[:100, :-5]), y[:100])
-    grown._widen(X.shape[1])
+    grown._resize(X.shape[1])
     grown.partial_fit(sparse.csr_array(X[100:]), y[100:])
     for ranker in (grown, whole):
         ranker._rivals.features[:] = ranker._rivals.features[np.argsort(ranker._race.alive[1:])]

@@ -376,5 +376,5 @@ def test_features_that_come_later_are_as_if_they_had_been_zero(name):
     for kind in (np.asarray, sparse.csr_array):
         whole = make(name).partial_fit(kind(X[:100]), y[:100]).partial_fit(kind(X[100:]), y[100:])
         grown = make(name).partial_fit(kind(X[:100, :-5]), y[:100])
-        grown._widen(X.shape[1])
+        grown._resize(X.shape[1])
         assert_same(grown.partial_fit(kind(X[100:]), y[100:]), whole, rtol=1e-9, atol=1e-12)

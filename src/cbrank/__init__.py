@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cbrank import datasets, metrics, streams
+    from cbrank.merging import merge
     from cbrank.modelfile import ModelFileError, load, save
     from cbrank.rankers import (
         AdaOAMRanker,
@@ -33,20 +34,28 @@ __all__ = [
     "UniExpRanker",
     "datasets",
     "load",
+    "merge",
     "metrics",
     "save",
     "streams",
 ]
 
 
+_HOMES = {
+    "ModelFileError": "modelfile",
+    "load": "modelfile",
+    "merge": "merging",
+    "save": "modelfile",
+}
+
+
 def __getattr__(name: str) -> Any:
     """Import a public name at its first use, so that the command line starts at once."""
-    if name not in {*__all__, "modelfile", "rankers"}:
+    if name not in {*__all__, "merging", "modelfile", "rankers", "river"}:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if "Ranker" in name:
-        return getattr(importlib.import_module("cbrank.rankers"), name)
-    if name in {"ModelFileError", "load", "save"}:
-        return getattr(importlib.import_module("cbrank.modelfile"), name)
+    home = "rankers" if "Ranker" in name else _HOMES.get(name)
+    if home:
+        return getattr(importlib.import_module(f"cbrank.{home}"), name)
     return importlib.import_module(f"cbrank.{name}")
 
 

@@ -7,10 +7,11 @@ because importing them imports Numba:
 * ``buffers``: the two buffers per class, reservoir and FIFO (Algorithm 2)
 * ``full``: CBR pair by pair (Algorithms 1 and 3); ``blocked``: the same as matrix products
 * ``diagonal``, ``sparse_diagonal``: CBR-diag
+* ``forgetting``: evidence that fades, for streams that change
 * ``oam``, ``opauc``, ``adaoam``, ``uniexp``: the online baselines
 * ``scw``, ``ftrl``, ``spauc``: later rivals
 * ``vectors``, ``steps``, ``random``: what they share
-* ``window_auc``: the exact AUC of a sliding window
+* ``window_auc``: the exact AUC of a sliding window; ``platt``: probabilities from scores
 * ``svmlight``, ``csv``: the parsers of text, and ``numbers``, which they share; ``scaling``
 """
 
@@ -26,10 +27,12 @@ if TYPE_CHECKING:
         confidence,
         csv,
         diagonal,
+        forgetting,
         ftrl,
         full,
         oam,
         opauc,
+        platt,
         random,
         scaling,
         scw,
@@ -47,10 +50,12 @@ __all__ = [
     "confidence",
     "csv",
     "diagonal",
+    "forgetting",
     "ftrl",
     "full",
     "oam",
     "opauc",
+    "platt",
     "random",
     "scaling",
     "scw",

@@ -5,7 +5,7 @@ mean ``mu`` and per-feature precision ``G``; ``z`` is the new row minus a buffer
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -128,10 +128,12 @@ def boost_after(rows: int) -> float:
 boost_of = jit(boost_after)
 
 
-def averaged_mean(model: FullModel | DiagonalModel | SparseModel) -> np.ndarray:
+def averaged_mean(
+    model: FullModel | DiagonalModel | SparseModel, columns: Any = slice(None)
+) -> np.ndarray:
     """Return the polynomial-decay average of the means after every row so far."""
-    rows = model.tally[ROWS]
-    return model.mu + model.lag / boost_after(rows) if rows else model.mu.copy()
+    rows, mean = model.tally[ROWS], np.array(model.mu[columns])
+    return mean + model.lag[columns] / boost_after(rows) if rows else mean
 
 
 @jit

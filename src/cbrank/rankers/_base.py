@@ -197,18 +197,24 @@ class Ranker(LinearScorer):
         if not self.__sklearn_is_fitted__():
             return self.partial_fit(_checks.as_one_row(x), [y], classes)
         self._check_unchanged(classes)
-        row = self._check_row(x)
+        self._learn_row(self._check_row(x), self._encode_one(y))
+        return self
+
+    def _encode_one(self, y: Any) -> int:
+        """Return 0 for the label of the first class and 1 for that of the second."""
         try:
-            label = self._label_of[y]
+            return self._label_of[y]
         except (KeyError, TypeError):
-            label = int(_checks.encode(np.array([y]).ravel(), self.classes_)[0])
+            return int(_checks.encode(np.array([y]).ravel(), self.classes_)[0])
+
+    def _learn_row(self, row: Any, label: int) -> None:
+        """Go on learning from one row that is as `check_rows` gives it."""
         balanced = self.class_weight == "balanced"
         weight = _ONE_WEIGHT
         if isinstance(self.class_weight, dict):
             weight = np.array([self.class_weight.get(list(self._label_of)[label], 1.0)], float)
         self._learn(row, _ONE_LABEL[label], weight, _ONE_ROW, balanced)
         self._warn_if_diverged()
-        return self
 
     def _check_row(self, x: Any) -> Any:
         """Return one checked row; a plain array of numbers that is in order costs little."""
@@ -271,12 +277,15 @@ class Ranker(LinearScorer):
         self.classes_ = classes
         self._label_of = {label: index for index, label in enumerate(classes.tolist())}
 
-    def _widen(self, n_features: int) -> None:
-        """Make room for features a stream has not shown before: they are as at its start."""
-        self._model = _grown(self._new_model(n_features), self._model)
+    def _resize(self, n_features: int) -> None:
+        """Make room for features a stream has not shown before, which are as at its start.
+
+        A width below the present one cuts off features that it has not shown.
+        """
+        self._model = _refilled(self._new_model(n_features), self._model)
         if not self._sparse:
             fresh = kernels.buffers.empty_dense(self._buffer.rows.shape[1], n_features, 1)
-            self._buffer = _grown(fresh, self._buffer)
+            self._buffer = _refilled(fresh, self._buffer)
         self.n_features_in_ = n_features
 
     def _class_weights(
@@ -367,10 +376,11 @@ def _writeable(arrays: Any) -> Any:
     return type(arrays)(*(np.array(array) for array in arrays))
 
 
-def _grown(fresh: Any, arrays: Any) -> Any:
-    """Return a tuple of larger arrays, filled with smaller ones."""
-    for large, small in zip(fresh, arrays, strict=True):
-        large[tuple(slice(length) for length in small.shape)] = small
+def _refilled(fresh: Any, arrays: Any) -> Any:
+    """Return a tuple of fresh arrays, filled with others as far as both reach."""
+    for new, old in zip(fresh, arrays, strict=True):
+        both = tuple(map(slice, np.minimum(new.shape, old.shape)))
+        new[both] = old[both]
     return fresh
 
 

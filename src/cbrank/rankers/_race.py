@@ -1,5 +1,6 @@
 """C chosen within the pass: learners that share rows and buffers and differ in C."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,6 +95,17 @@ def drop_half(rivals: Any, race: Race) -> tuple[Any, Race]:
     stay = np.isin(race.alive[1:], kept)
     rivals = type(rivals)(*(array[stay] for array in rivals))
     return rivals, race._replace(alive=np.append(race.alive[:1], race.alive[1:][stay]))
+
+
+def ended(races: Sequence[Race], prior: Race | None) -> Race:
+    """Return the end of races held apart: the C with which most pairs were met goes on."""
+    tally = sum(race.tally for race in races)
+    if prior is not None:
+        tally = tally - (len(races) - 1) * prior.tally
+    race = Race(races[0].C.copy(), np.array(tally), np.arange(len(races[0].C)))
+    pairs = race.tally[:, kernels.confidence.PAIRS]
+    most = race._replace(alive=np.flatnonzero(pairs == pairs.max()))
+    return race._replace(alive=standings(most)[:1])
 
 
 def progressive_auc(race: Race) -> Floats:

@@ -28,6 +28,10 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def _weights(self) -> NDArray[np.float64]:
         """Return the weights of the features."""
 
+    def _weights_of(self, columns: Any) -> NDArray[np.float64]:
+        """Return the weights of some features."""
+        return self._weights()[columns]  # type: ignore[no-any-return]
+
     @abstractmethod
     def _class_weights(
         self, classes: NDArray[Any], counts: NDArray[np.int64] | None = None
@@ -100,10 +104,11 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             held = zip(buffer.rows, buffer.size, strict=True)
             return labels, np.concatenate([rows[:size] for rows, size in held])
         held = np.arange(buffer.length.shape[1]) < buffer.size[:, None]
-        width = np.arange(buffer.values.shape[2]) < buffer.length[held][:, None]
-        indptr = np.concatenate([[0], np.cumsum(buffer.length[held])])
-        rows = (buffer.values[held][width], buffer.indices[held][width], indptr)
-        return labels, sp.csr_array(rows, shape=(len(indptr) - 1, len(self._weights())))
+        length, begin = buffer.length[held], np.flatnonzero(held) * buffer.values.shape[2]
+        indptr = np.concatenate([[0], np.cumsum(length)])
+        at = np.arange(indptr[-1]) + np.repeat(begin - indptr[:-1], length)
+        rows = (buffer.values.ravel()[at], buffer.indices.ravel()[at], indptr)
+        return labels, sp.csr_array(rows, shape=(len(length), self.n_features_in_))
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the ranking score of each row: the higher, the likelier positive.
@@ -124,7 +129,11 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def _scores(self, X: Any) -> NDArray[np.float64]:
         """Return the scores; a row's own does not depend on the rows beside it."""
         if sp.issparse(X):
-            return np.asarray(X @ self._weights())
+            if X.nnz >= X.shape[1]:
+                return np.asarray(X @ self._weights())
+            needed = (X.data, np.arange(X.nnz, dtype=X.indptr.dtype), X.indptr)
+            one_column_each = sp.csr_array(needed, shape=(X.shape[0], X.nnz))
+            return np.asarray(one_column_each @ self._weights_of(X.indices))
         scores: NDArray[np.float64] = np.einsum("ij,j->i", X, self._weights())
         return scores
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from cbrank import kernels
 from cbrank.rankers import _checks, _race
-from cbrank.rankers._base import Ranker, _grown
+from cbrank.rankers._base import Ranker, _refilled
 from cbrank.rankers._memory import refuse_if_too_large
 
 Scores = NDArray[np.float64]
@@ -47,6 +47,10 @@ class CBRanker(Ranker):
         repair, or the diagonal of the full update.
     average : bool, default=True
         Whether `coef_` is the polynomial-decay average of the means rather than the last mean.
+    forgetting : float, default=0.0
+        Share of the evidence forgotten per row, for streams that change: 1e-3 is a memory of about
+        1,000 rows. The covariance widens towards its start by as much, and the average keeps up.
+        It may be changed in the middle of a stream. With `policy` "fifo" the buffer forgets too.
     class_weight : {"balanced"}, dict or None, default=None
         Factors of C for rows of each class, and costs of errors for `threshold_`. Under
         `partial_fit`, "balanced" goes by the running counts.
@@ -114,6 +118,7 @@ class CBRanker(Ranker):
         "covariance": [StrOptions({"full", "diagonal"})],
         "diagonal_update": [StrOptions({"paper", "precision", "drop"})],
         "average": ["boolean"],
+        "forgetting": [Interval(Real, 0, 1, closed="left")],
     }
 
     def __init__(
@@ -126,6 +131,7 @@ class CBRanker(Ranker):
         covariance: Literal["full", "diagonal"] = "full",
         diagonal_update: Literal["paper", "precision", "drop"] = "paper",
         average: bool = True,
+        forgetting: float = 0.0,
         class_weight: Literal["balanced"] | dict[Any, float] | None = None,
         shuffle: bool = True,
         n_passes: int = 1,
@@ -138,6 +144,7 @@ class CBRanker(Ranker):
         self.covariance = covariance
         self.diagonal_update = diagonal_update
         self.average = average
+        self.forgetting = forgetting
         self.class_weight = class_weight
         self.shuffle = shuffle
         self.n_passes = n_passes
@@ -189,6 +196,27 @@ class CBRanker(Ranker):
         order: NDArray[np.int64],
         parameters: Any,
     ) -> None:
+        if not self.forgetting:
+            self._run_on(rows, labels, weights, order, parameters)
+            return
+        order, every = order[weights[order] > 0.0], kernels.forgetting.rows_between(self.forgetting)
+        while order.size:
+            part = every - int(self._buffer.seen.sum()) % every
+            self._run_on(rows, labels, weights, order[:part], parameters)
+            if part <= order.size:
+                self._forget()
+            order = order[part:]
+
+    def _forget(self) -> None:
+        """Let every learner that is left forget."""
+        others = range(self._race.alive.size - 1) if hasattr(self, "_race") else ()
+        for model in (self._model, *(_race.rival(self._rivals, place) for place in others)):
+            kernels.forgetting.forget(model, self.forgetting)
+
+    def _run_on(
+        self, rows: Any, labels: Any, weights: Any, order: NDArray[np.int64], parameters: Any
+    ) -> None:
+        """Learn rows between which nothing is forgotten."""
         if self.C != "auto":
             super()._run(rows, labels, weights, order, parameters)
             return
@@ -215,11 +243,11 @@ class CBRanker(Ranker):
         learn(rows, labels, weights, order, self._buffer, self._model, own)
         race.tally[race.alive[0]] = self._model.tally
 
-    def _widen(self, n_features: int) -> None:
-        super()._widen(n_features)
+    def _resize(self, n_features: int) -> None:
+        super()._resize(n_features)
         if hasattr(self, "_race"):
             fresh = _race.rivals_like(self._new_model(n_features), self._race.alive.size - 1)
-            self._rivals = _grown(fresh, self._rivals)
+            self._rivals = _refilled(fresh, self._rivals)
 
     def _is_full(self) -> bool:
         return isinstance(self._model, kernels.confidence.FullModel)
@@ -234,9 +262,12 @@ class CBRanker(Ranker):
         )
 
     def _weights(self) -> NDArray[np.float64]:
+        return np.ascontiguousarray(self._weights_of(slice(None)))
+
+    def _weights_of(self, columns: Any) -> NDArray[np.float64]:
         if self.average:
-            return kernels.confidence.averaged_mean(self._model)
-        return np.ascontiguousarray(self._model.mu)
+            return kernels.confidence.averaged_mean(self._model, columns)
+        return self._model.mu[columns]  # type: ignore[no-any-return]
 
     @property
     def covariance_(self) -> NDArray[np.float64]:

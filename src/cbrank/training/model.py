@@ -146,7 +146,7 @@ class Model:
         X = chunk.X if self.scaler is None else self.scaler.learn_transform(chunk.X)
         begun = self.ranker.__sklearn_is_fitted__()
         if begun and X.shape[1] > self.ranker.n_features_in_:
-            self.ranker._widen(X.shape[1])
+            self.ranker._resize(X.shape[1])
         self.ranker.partial_fit(X, chunk.y, classes=[0, 1])
 
     def scores(self, X: Any) -> NDArray[np.float64]:

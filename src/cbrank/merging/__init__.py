@@ -1,0 +1,105 @@
+"""Rankers that learned apart, made one.
+
+* ``agreement``: which rankers can be merged
+* ``gaussians``: their models, the prior counted once
+* ``buffers``: their buffers, as if one had seen all rows
+"""
+
+from collections.abc import Sequence
+from copy import copy, deepcopy
+from typing import Any
+
+from cbrank.merging import buffers, gaussians
+from cbrank.merging.agreement import refuse_different
+from cbrank.rankers import CBRanker, CBRankerCV, _race
+
+__all__ = ["merge", "tempered"]
+
+
+def merge(rankers: Sequence[CBRanker], prior: CBRanker | None = None) -> CBRanker:
+    """Return the ranker of all rows that several rankers learned from apart.
+
+    Gaussians are multiplied, with the prior that all of them began with counted once. Counts of
+    rows and pairs add up. A FIFO buffer holds the latest rows, those of a later ranker being later;
+    a reservoir is a uniform sample of all rows. Merging is associative, up to rounding and the draws
+    of reservoirs: rankers can be merged in a tree.
+
+    Parameters
+    ----------
+    rankers : sequence of CBRanker
+        Rankers with the same parameters (but for `random_state`), features and classes; they stay
+        as they are. A `CBRankerCV` counts as the `CBRanker` with the C it chose.
+    prior : CBRanker, default=None
+        The ranker that all of them went on from, as it was then, in a further round; None if each
+        began with nothing.
+
+    Returns
+    -------
+    CBRanker
+        A ranker that shares nothing with the others and can go on learning. Where C is "auto",
+        its race is over: it has the C with which the rankers met most pairs.
+
+    Raises
+    ------
+    ValueError
+        If the rankers do not go together. The sentence says which and why.
+
+    Examples
+    --------
+    >>> import cbrank
+    >>> from cbrank.datasets import load
+    >>> X, y, facts = load("german")
+    >>> shards = [slice(begin, 800, 4) for begin in range(4)]
+    >>> rankers = [cbrank.CBRanker(0.0625).partial_fit(X[rows], y[rows]) for rows in shards]
+    >>> merged = cbrank.merge(rankers)
+    >>> int(merged.n_seen_.sum()), round(merged.score(X[800:], y[800:]), 2)
+    (800, 0.81)
+
+    A second round goes on from the first:
+
+    >>> from copy import deepcopy
+    >>> rankers = [deepcopy(merged).partial_fit(X[rows], y[rows]) for rows in shards]
+    >>> merged = cbrank.merge(rankers, prior=merged)
+    """
+    parts = [_plain(ranker) for ranker in rankers]
+    start = None if prior is None else _plain(prior)
+    refuse_different(parts, start)
+    merged = _without_model(parts[0])
+    fresh = merged._new_model(merged.n_features_in_)
+    merged._model = gaussians.merged(
+        [part._model for part in parts], start._model if start else fresh
+    )
+    merged._buffer = buffers.merged(
+        [part._buffer for part in parts],
+        start._buffer if start else None,
+        reservoir=merged.policy == "reservoir",
+    )
+    if merged.C == "auto":
+        merged._rivals = _race.rivals_like(fresh, 0)
+        merged._race = _race.ended([part._race for part in parts], start._race if start else None)
+    merged._threshold = merged._stream_threshold = None
+    return merged
+
+
+def tempered(merged: CBRanker, prior: CBRanker, shards: int) -> CBRanker:
+    """Return what `merge` made of a further round, its mean moved less far from the prior.
+
+    Shards that go on from one prior mend the same faults, each in full: their moves add up to too
+    much, above all where a diagonal cannot know that they are the same. What the prior is sure of
+    counts sqrt(shards) times against a move, so that it is between the sum and the average.
+    """
+    calmer = copy(merged)
+    calmer._model = gaussians.tempered(merged._model, prior._model, shards)
+    return calmer
+
+
+def _plain(ranker: Any) -> Any:
+    return ranker._as_cbranker() if isinstance(ranker, CBRankerCV) else ranker
+
+
+def _without_model(ranker: CBRanker) -> CBRanker:
+    """Return a copy of a ranker, all but what it has learned."""
+    bare = copy(ranker)
+    for name in {"_model", "_buffer", "_race", "_rivals"} & vars(bare).keys():
+        delattr(bare, name)
+    return deepcopy(bare)

@@ -1,0 +1,58 @@
+"""Which rankers can be merged."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from cbrank.rankers import CBRanker
+
+
+def refuse_different(rankers: Sequence[Any], prior: Any) -> None:
+    """Raise a ValueError that names the first thing that does not go together."""
+    if not rankers:
+        raise ValueError("There are no rankers to merge.")
+    named = {f"rankers[{place}]": ranker for place, ranker in enumerate(rankers)}
+    if prior is not None:
+        named["prior"] = prior
+    for name, ranker in named.items():
+        _refuse_other_kinds(name, ranker)
+    first = _facts(rankers[0])
+    for name, ranker in named.items():
+        for fact, value in _facts(ranker).items():
+            if value != first[fact]:
+                raise ValueError(
+                    f"{name} has {fact} {value!r} and rankers[0] has {first[fact]!r}: only rankers "
+                    "that agree in it can be merged."
+                )
+    if prior is not None:
+        if prior.forgetting and prior.n_seen_.any():
+            raise ValueError(
+                f"forgetting is {prior.forgetting}, so the rankers have lost some of what the prior "
+                "knew and it cannot be counted once: merge rankers that began with nothing."
+            )
+        for name, ranker in named.items():
+            if (ranker.n_seen_ < prior.n_seen_).any():
+                raise ValueError(
+                    f"{name} has seen fewer rows than the prior, so it did not go on from it."
+                )
+
+
+def _refuse_other_kinds(name: str, ranker: Any) -> None:
+    if not isinstance(ranker, CBRanker):
+        raise ValueError(  # noqa: TRY004
+            f"{name} is {ranker!r}: only a CBRanker, whose model is a Gaussian, can be merged."
+        )
+    if not ranker.__sklearn_is_fitted__():
+        raise ValueError(f"{name} has learned nothing yet: leave it out, or fit it.")
+
+
+def _facts(ranker: CBRanker) -> dict[str, Any]:
+    """Return what rankers must have in common, by name."""
+    names = getattr(ranker, "feature_names_in_", None)
+    facts: dict[str, Any] = ranker.get_params(deep=False) | ranker._shape
+    facts.pop("random_state")
+    return facts | {
+        "n_features_in_": ranker.n_features_in_,
+        "feature_names_in_": None if names is None else names.tolist(),
+        "classes_": ranker.classes_.tolist(),
+        "rows kept": "sparse" if ranker._sparse else "dense",
+    }

@@ -1,0 +1,98 @@
+"""Buffers of rankers that learned apart, as one buffer of all their rows."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from cbrank import kernels
+
+Places = NDArray[np.int64]
+
+_OF_ROWS = {"rows", "values", "indices", "length"}  # fields by class and slot
+
+
+def merged(buffers: Sequence[Any], prior: Any, *, reservoir: bool) -> Any:
+    """Return the buffer of the prior's rows, if there is one, and of all rows seen since."""
+    sources = _equally_wide([*buffers] if prior is None else [prior, *buffers])
+    random = np.random.default_rng([int(source.random[0]) for source in sources])
+    whole = type(sources[0])(*(np.zeros_like(array) for array in sources[0]))
+    whole.random[0] = random.integers(1, 2**63)
+    capacity = whole[0].shape[1]
+    for label in range(2):
+        held = [_slots(source, label) for source in sources]
+        came = np.array([source.seen[label] for source in sources])
+        known = 0 if prior is None else int(came[0])
+        if prior is not None:
+            came[1:] -= known
+            since = _changed if reservoir else _last
+            held[1:] = [
+                since(slots, source, sources[0], label)
+                for slots, source in zip(held[1:], sources[1:], strict=True)
+            ]
+        kept = (
+            _sample(held, came, capacity, random, known) if reservoir else _latest(held, capacity)
+        )
+        whole.size[label], whole.seen[label] = len(kept), came.sum()
+        for slot, (place, old) in enumerate(kept):
+            for field in _OF_ROWS.intersection(whole._fields):
+                getattr(whole, field)[label, slot] = getattr(sources[place], field)[label, old]
+    return whole
+
+
+def _equally_wide(buffers: list[Any]) -> list[Any]:
+    if "length" not in buffers[0]._fields:
+        return buffers
+    width = max(buffer.values.shape[2] for buffer in buffers)
+    return [kernels.buffers.widened(buffer, width) for buffer in buffers]
+
+
+def _slots(buffer: Any, label: int) -> Places:
+    """Return the filled slots, the oldest row's first."""
+    filled = np.arange(buffer.size[label])
+    return (buffer.oldest[label] + filled) % buffer[0].shape[1]  # type: ignore[no-any-return]
+
+
+def _last(slots: Places, buffer: Any, prior: Any, label: int) -> Places:
+    """Return the slots of a queue that hold rows later than the prior's."""
+    new = int(buffer.seen[label] - prior.seen[label])
+    return slots[max(0, slots.size - new) :]
+
+
+def _changed(slots: Places, buffer: Any, prior: Any, label: int) -> Places:
+    """Return the slots of a reservoir that do not hold what they held in the prior."""
+    same = np.ones(slots.size, bool)
+    for field in _OF_ROWS.intersection(buffer._fields):
+        ours, theirs = getattr(buffer, field)[label, slots], getattr(prior, field)[label, slots]
+        same &= (ours == theirs).reshape(slots.size, -1).all(axis=1)
+    new: Places = slots[~same | (slots >= prior.size[label])]
+    return new
+
+
+def _latest(held: list[Places], capacity: int) -> list[tuple[int, int]]:
+    """Return source and slot of the last rows."""
+    return [(place, slot) for place, slots in enumerate(held) for slot in slots][-capacity:]
+
+
+def _sample(
+    held: list[Places], came: Places, capacity: int, random: np.random.Generator, known: int
+) -> list[tuple[int, int]]:
+    """Draw a uniform sample of all rows that came, given uniform samples of each source's.
+
+    `known` rows, the prior's, were among those that the later sources sampled, so one holds `own`
+    of its rows by chance. Of these no more are wanted than it holds: `own` and `wanted` come from
+    one quantile, and a larger crowd has fewer of them in its sample at every quantile.
+    """
+    left, crowd, drawn = capacity, int(came.sum()), []
+    for place in range(len(held) - 1, -1, -1):
+        rows, slots = int(came[place]), held[place]
+        among = rows + (known if place else 0)
+        own = stats.hypergeom(among, rows, min(capacity, among))
+        if slots.size:
+            quantile = own.cdf(slots.size - 1) + random.random() * own.pmf(slots.size)
+            wanted = stats.hypergeom(crowd, rows, min(left, crowd)).ppf(min(quantile, 1.0))
+            drawn += [(place, slot) for slot in random.permutation(slots)[: int(wanted)]]
+        left, crowd = capacity - len(drawn), crowd - rows
+    return drawn

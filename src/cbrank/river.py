@@ -1,0 +1,336 @@
+"""Rankers in River: rows are dictionaries, whose features come and go."""
+
+import copy
+import itertools
+import math
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.base import clone
+
+from cbrank import kernels
+from cbrank.rankers import CBRanker, _checks
+from cbrank.rankers._base import Ranker
+
+try:
+    from river.base import MiniBatchClassifier
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f"cbrank.river needs {error.name}: pip install 'cbrank[river]'.", name=error.name
+    ) from error
+
+__all__ = ["RankingClassifier"]
+
+Floats = NDArray[np.float64]
+Columns = NDArray[np.int32]
+Batch = tuple[list[Any], Any, NDArray[Any]]  # names, rows, labels
+
+
+class RankingClassifier(MiniBatchClassifier):
+    """A ranker as a River classifier.
+
+    Features are told apart by name: each gets a column when it first appears, and is zero in rows
+    that lack it. Rankers with a matrix of all features (full covariance) learn from dense rows, all
+    others from sparse ones, where a row costs what it has in it however many features there are.
+
+    Parameters
+    ----------
+    ranker : ranker, default=None
+        Any ranker of cbrank; it stays as it is, and a copy learns. By default ``CBRanker()``.
+    classes : collection of two labels, default=None
+        The labels; the greater is the positive class. True and False need not be given. Of other
+        labels only one is known until a row of the other class comes: rows are held in memory
+        until then, and are learned from in their order. With `classes` none are held.
+
+    Attributes
+    ----------
+    ranker_ : ranker
+        A copy of the ranker as it is now, with a column for each of `feature_names_`. It can be
+        saved, inspected and asked for confidences.
+    feature_names_ : list
+        The features in the order of their columns, which is that of their first appearance.
+
+    Notes
+    -----
+    A ranking score is no probability. `predict_proba_one` has Platt's: the logistic curve that fits
+    the scores of the buffered rows best, each class weighing its share of the stream times its
+    `class_weight`. For a model as it is, probabilities are ordered as scores are, and follow from
+    the model alone. One half is where the curve finds both classes equally likely; the ranker's own
+    `threshold_` estimates that point by counting errors among the same rows. Where positives are
+    rare, probabilities are small, as they should be, and `river.metrics.ROCAUC` needs more than its
+    ten thresholds to tell them apart.
+
+    Examples
+    --------
+    >>> from cbrank import CBRanker
+    >>> from cbrank.datasets import load
+    >>> from cbrank.river import RankingClassifier
+    >>> from river import evaluate, metrics, preprocessing, stream
+    >>> X, y, facts = load("german")
+    >>> rows = stream.iter_array(X, y == 1)
+    >>> model = preprocessing.StandardScaler() | RankingClassifier(CBRanker(random_state=0))
+    >>> auc = evaluate.progressive_val_score(rows, model, metrics.ROCAUC(n_thresholds=100))
+    >>> round(float(auc.get()), 2)
+    0.76
+    >>> model["RankingClassifier"].ranker_.n_seen_  # negative and positive rows
+    array([700, 300])
+    """
+
+    def __init__(self, ranker: Ranker | None = None, classes: Collection[Any] | None = None):
+        self.ranker = CBRanker() if ranker is None else ranker
+        if not isinstance(self.ranker, Ranker):
+            raise ValueError(  # noqa: TRY004
+                f"ranker must be one of cbrank's rankers, not {ranker!r}."
+            )
+        self.classes = classes
+        self._labels = set() if classes is None else set(classes)
+        self._held: list[Batch] = []
+        self._columns: dict[Any, int] = {}
+        self._learner: Ranker | None = None  # it may be wider than there are features
+        self._curve: tuple[float, float, float] | None = None  # of the learner as it is
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"ranker": CBRanker(random_state=0)}
+        yield {"ranker": CBRanker(covariance="diagonal", random_state=0)}
+
+    @property
+    def ranker_(self) -> Ranker:
+        """A copy of the ranker as it is now, with a column for each of `feature_names_`."""
+        if self._learner is None:
+            raise AttributeError(
+                "There is no ranker_ before a row was learned with both labels known."
+            )
+        ranker = copy.deepcopy(self._learner)
+        ranker._resize(max(1, len(self._columns)))
+        if self._columns and all(isinstance(name, str) for name in self._columns):
+            ranker.feature_names_in_ = np.array(self.feature_names_, dtype=object)
+        return ranker
+
+    @property
+    def feature_names_(self) -> list[Any]:
+        """The features in the order of their columns."""
+        return list(self._columns)
+
+    # Learning ----------------------------------------------------------------------------------
+
+    def learn_one(self, x: dict[Any, Any], y: Any) -> None:
+        """Learn from a row.
+
+        Parameters
+        ----------
+        x : dict
+            Its features: finite numbers by name.
+        y : bool, int or str
+            Its label.
+        """
+        values = _numbers(x)
+        if self._learner is None:
+            self._learn_rows(list(x), values[None], [y])
+            return
+        label = self._learner._encode_one(y)
+        columns = self._place(x)
+        self._learner._learn_row(self._row(columns, values), label)
+        self._curve = None
+
+    def learn_many(self, X: Any, y: Any) -> None:
+        """Learn from rows, in their order: the same as learning them one by one.
+
+        Parameters
+        ----------
+        X : DataFrame
+            The rows, dense or of sparse columns.
+        y : Series
+            Their labels.
+        """
+        names = X.columns.tolist()
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"X has more than one column {twice!r}: give each its own name.")
+        if len(X):
+            self._learn_rows(names, _table(X), y)
+
+    def _learn_rows(self, names: list[Any], rows: Any, y: Any) -> None:
+        """Learn from rows, or hold them until both labels are known."""
+        labels = _checks.check_labels(y, rows)
+        if self._learner is not None:
+            _checks.encode(labels, self._learner.classes_)
+            columns = self._place(names)
+            self._learner.partial_fit(self._rows(columns, rows), labels)
+            self._curve = None
+            return
+        seen = self._labels.union({False, True} if labels.dtype.kind == "b" else labels.tolist())
+        if len(seen) < 2:
+            self._held.append((names, rows, labels))
+        else:
+            self._begin([*self._held, (names, rows, labels)], list(seen))
+        self._labels = seen
+
+    def _begin(self, batches: list[Batch], classes: list[Any]) -> None:
+        """Let a fresh ranker learn from all that was held, with a column for each of its features."""
+        for names, _, _ in batches:
+            self._place(names)
+        learner = clone(self.ranker)
+        for names, rows, labels in batches:
+            learner.partial_fit(self._rows(self._place(names), rows), labels, classes)
+        self._learner, self._held = learner, []
+
+    def _place(self, names: Collection[Any]) -> Columns:
+        """Return the columns of features, new ones included, for which room is made."""
+        try:
+            return np.fromiter(map(self._columns.__getitem__, names), np.int32, len(names))
+        except KeyError:
+            new = [name for name in names if name not in self._columns]
+            self._make_room(len(self._columns) + len(new))
+            self._columns.update(zip(new, itertools.count(len(self._columns)), strict=False))
+            return self._place(names)
+
+    def _make_room(self, n_features: int) -> None:
+        """Widen the learner: a matrix to the column, as a row costs as much; the rest by doubling."""
+        if self._learner is not None and n_features > self._learner.n_features_in_:
+            matrix = self._learner._needs_matrix()
+            self._learner._resize(n_features if matrix else 2 * n_features)
+
+    def _width(self) -> int:
+        return max(1, len(self._columns)) if self._learner is None else self._learner.n_features_in_
+
+    def _row(self, columns: Columns, values: Floats) -> Any:
+        """Return a row as the ranker takes it, dense or sparse."""
+        if self.ranker._needs_matrix():
+            row = np.zeros((1, self._width()))
+            row[0, columns] = values
+            return row
+        rising = columns.argsort()
+        rising = rising[values[rising] != 0.0]
+        parts = values[rising], columns[rising], np.array([0, rising.size], np.int32)
+        return sp.csr_array(parts, shape=(1, self._width()))
+
+    def _rows(self, columns: Columns, values: Any) -> Any:
+        """Return rows as the ranker takes them, dense or sparse."""
+        shape = (values.shape[0], self._width())
+        if self.ranker._needs_matrix():
+            rows = np.zeros(shape)
+            rows[:, columns] = values.toarray() if sp.issparse(values) else values
+            return rows
+        rising = columns.argsort()
+        few = sp.csr_array(values[:, rising])
+        few.eliminate_zeros()
+        return sp.csr_array((few.data, columns[rising][few.indices], few.indptr), shape=shape)
+
+    # Predicting --------------------------------------------------------------------------------
+
+    def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:  # noqa: ARG002
+        """Return the probability of each label.
+
+        Parameters
+        ----------
+        x : dict
+            The features of a row; those never learned from make no difference.
+        **kwargs : object
+            Not used.
+
+        Returns
+        -------
+        dict
+            The probability of the negative and of the positive label. Before any row this is one
+            half each; of the one label known so far, one.
+        """
+        values = _numbers(x)
+        if self._learner is None:
+            return self._uninformed()
+        score = np.dot(values, self._weights(self._learner, x))
+        return {
+            label: float(share)
+            for label, share in self._probabilities(self._learner, score).items()
+        }
+
+    def predict_proba_many(self, X: Any) -> Any:
+        """Return the probability of each label for each row.
+
+        Parameters
+        ----------
+        X : DataFrame
+            Rows, dense or of sparse columns; those columns never learned from make no difference.
+
+        Returns
+        -------
+        DataFrame
+            A column for each label.
+        """
+        rows = _table(X)
+        if self._learner is None:
+            return type(X)(self._uninformed(), index=X.index)
+        scores = rows @ self._weights(self._learner, X.columns)
+        return type(X)(self._probabilities(self._learner, scores), index=X.index)
+
+    def _uninformed(self) -> dict[Any, float]:
+        """Return the labels known so far, all equally likely."""
+        labels = sorted(self._labels) or [False, True]
+        return {label: 1.0 / len(labels) for label in labels}
+
+    def _weights(self, learner: Ranker, names: Collection[Any]) -> Floats:
+        """Return the weights of features, zero for those not known."""
+        columns = np.array([self._columns.get(name, -1) for name in names], np.int32)
+        known = columns >= 0
+        if known.all():
+            return learner._weights_of(columns)
+        weights = np.zeros(len(columns))
+        weights[known] = learner._weights_of(columns[known])
+        return weights
+
+    def _probabilities(self, learner: Ranker, score: Any) -> dict[Any, Any]:
+        """Return the probabilities of the two labels at a score or at many."""
+        if self._curve is None:
+            self._curve = _platt(learner)
+        middle, slope, offset = self._curve
+        positive = expit(slope * (score - middle) + offset)
+        return dict(zip(learner._label_of, [1.0 - positive, positive], strict=True))
+
+
+def _platt(learner: Ranker) -> tuple[float, float, float]:
+    """Return the logistic curve of the buffered scores, at the class shares of the stream."""
+    seen = learner.n_seen_
+    if not seen.all():
+        return 0.0, 0.0, math.log((seen[1] + 1) / (seen[0] + 1))
+    labels, scores = learner._buffered_scores()
+    if not np.isfinite(scores).all():
+        return 0.0, 0.0, 0.0
+    shares = seen * learner._class_weights(learner.classes_, seen)
+    return kernels.platt.fit(scores, labels, shares / shares.sum())
+
+
+def _numbers(x: dict[Any, Any]) -> Floats:
+    """Return the values of a row, which must be finite numbers."""
+    try:
+        values = np.fromiter(x.values(), np.float64, len(x))
+        if np.isfinite(values).all():
+            return values
+    except (TypeError, ValueError, OverflowError):
+        pass
+    name, value = next((name, value) for name, value in x.items() if not _is_finite(value))
+    raise ValueError(
+        f"Feature {name!r} is {value!r}, and rankers take finite numbers: encode it by "
+        "river.preprocessing.OneHotEncoder, impute it by StatImputer, or leave it out."
+    )
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return bool(np.isfinite(np.fromiter([value], np.float64, 1))[0])
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def _table(X: Any) -> Any:
+    """Return the numbers of a frame, sparse if its columns are; all must be finite."""
+    try:
+        rows = sp.csr_array(X.sparse.to_coo()) if hasattr(X, "sparse") else X.to_numpy(np.float64)
+        if np.isfinite(rows.data if sp.issparse(rows) else rows).all():
+            return rows
+    except (TypeError, ValueError, OverflowError):
+        pass
+    return np.array([_numbers(x) for x in X.to_dict(orient="records")])
