@@ -53,12 +53,14 @@ test: lint  ## Run every check
 	@$(BIN)/python -m pytest --quiet -r fE --numprocesses 2 --dist worksteal
 
 docs: $(VENV)/.dev  ## Build the documentation into docs/_build
+	@echo "Running the examples and building the documentation (one or two minutes) ..."
 	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going docs docs/_build
+	@$(BIN)/python docs/check_links.py docs/_build
 	@echo "Open docs/_build/index.html"
 
 bench: $(VENV)/.bench  ## Measure speed and AUC beside scikit-learn, River and Vowpal Wabbit (25 minutes)
 	@$(BIN)/cbrank bench --out docs/bench
 
 clean:  ## Remove everything that was made
-	@rm -rf $(VENV) demo report.html docs/_build docs/api/generated build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(VENV) demo report.html docs/_build docs/api/generated docs/gallery build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -166,16 +166,22 @@ def run_cbr(
     weights: np.ndarray | None,
     balanced: bool,
     dtype: type,
+    forgetting: float = 0.0,
+    forget: Callable[[float], None] | None = None,
 ) -> SimpleNamespace:
-    """Run Algorithm 1; `pair(z, sign, C_t)` updates `mu` in place and says whether it fired."""
+    """Run Algorithm 1; `pair(z, sign, C_t)` updates `mu` in place and says whether it fired.
+
+    `forget(k)` leaves a share k of the evidence, at every so many rows that a quarter of
+    1 / forgetting has gone by, 64 at least; the average then counts 4 / forgetting rows at most.
+    """
     kind = np.dtype(dtype).type
+    averaged = 0
     average = np.zeros_like(mu)
     n_pairs = 0
     n_updates = 0
     ranked_right = 0.0
     p = AVERAGE_DECAY
-    for t, row in enumerate(stream(X, y, weights, balanced, dtype)):
-        x, c, sign, factor, _ = row
+    for x, c, sign, factor, counts in stream(X, y, weights, balanced, dtype):
         C_t = kind(C) * factor
         buffer.add(c, x)
         opposite = buffer.rows(1 - c)
@@ -192,7 +198,12 @@ def run_cbr(
             if pair(x - b, sign, C_t):
                 n_updates += 1
 
-        average += kind(p + 1) / kind(t + p + 1) * (mu - average)
+        average += kind(p + 1) / kind(averaged + p + 1) * (mu - average)
+        averaged += 1
+        every = max(64, math.floor(0.25 / forgetting)) if forgetting else math.inf
+        if sum(counts) % every == 0:
+            forget((1 - forgetting) ** every)
+            averaged = min(averaged, math.floor(4 / forgetting))
     return SimpleNamespace(
         mu=mu,
         average=average,
@@ -215,6 +226,7 @@ def cbr_full(
     balanced: bool = False,
     state: int = 1,
     dtype: type = np.float64,
+    forgetting: float = 0.0,
 ) -> SimpleNamespace:
     """CBR with the full covariance (Proposition 1, Algorithms 1 to 3)."""
     kind = np.dtype(dtype).type
@@ -234,8 +246,11 @@ def cbr_full(
         Sigma[:] = Sigma - beta * np.outer(s, s)
         return bool(alpha > 0)
 
+    def forget(kept: float) -> None:
+        Sigma[:] = np.linalg.inv(kept * np.linalg.inv(Sigma) + (1 - kept) * np.eye(d))
+
     buffer = Buffer(buffer_size, policy, MWC(state))
-    result = run_cbr(X, y, C, mu, pair, buffer, weights, balanced, dtype)
+    result = run_cbr(X, y, C, mu, pair, buffer, weights, balanced, dtype, forgetting, forget)
     result.Sigma = Sigma
     return result
 
@@ -253,6 +268,7 @@ def cbr_diagonal(
     balanced: bool = False,
     state: int = 1,
     dtype: type = np.float64,
+    forgetting: float = 0.0,
 ) -> SimpleNamespace:
     """CBR-diag: Proposition 2 to the letter ("paper"), or the "precision" or "drop" form."""
     if form not in ("paper", "precision", "drop"):
@@ -278,8 +294,11 @@ def cbr_diagonal(
             G[:] = 1 / (1 / G - beta * (z / G) ** 2)
         return bool(alpha > 0)
 
+    def forget(kept: float) -> None:
+        G[:] = kept * G + (1 - kept)
+
     buffer = Buffer(buffer_size, policy, MWC(state))
-    result = run_cbr(X, y, C, mu, pair, buffer, weights, balanced, dtype)
+    result = run_cbr(X, y, C, mu, pair, buffer, weights, balanced, dtype, forgetting, forget)
     result.G = G
     return result
 

@@ -355,3 +355,12 @@ def test_other_refusals():
         merge([make("cbr-diagonal").partial_fit(X[:99], y[:99])], prior=one)
     with pytest.raises(ValueError, match="prior has eta"):
         merge([one], prior=make("cbr-diagonal", eta=0.9).partial_fit(X, y))
+
+
+def test_rankers_that_forget_merge_in_one_round_only():
+    X, y = real("german")
+    shards = learned("cbr", X, y, [500], forgetting=0.01)
+    merged = merge(shards)
+    np.linalg.cholesky(merged.covariance_)
+    with pytest.raises(ValueError, match=r"forgetting is 0\.01.*cannot be counted once"):
+        merge(gone_on(merged, X, y, [500]), prior=merged)

@@ -40,7 +40,7 @@ def _one_of(*names: str) -> Any:
 
 # Those that are not given are left to the constructor; a test compares the defaults told here.
 _LEARNER = ("C", "eta", "buffer_size", "policy", "covariance", "diagonal_update", "average",
-            "class_weight")  # fmt: skip
+            "forgetting", "class_weight")  # fmt: skip
 _learner = together(
     click.option(
         "--C", "C", type=_C(), metavar="NUMBER|auto",
@@ -68,6 +68,10 @@ _learner = together(
     click.option(
         "--average/--no-average", default=None,
         help="Average the weights over the stream, or take the last.  [default: average]",
+    ),
+    click.option(
+        "--forgetting", type=click.FloatRange(0, 1, max_open=True),
+        help="Share of the evidence forgotten per row: 0.001 remembers about 1,000.  [default: 0]",
     ),
     click.option(
         "--class-weight", type=_ClassWeight(), metavar="NUMBER|balanced",

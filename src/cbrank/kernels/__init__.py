@@ -7,6 +7,7 @@ because importing them imports Numba:
 * ``buffers``: the two buffers per class, reservoir and FIFO (Algorithm 2)
 * ``full``: CBR pair by pair (Algorithms 1 and 3); ``blocked``: the same as matrix products
 * ``diagonal``, ``sparse_diagonal``: CBR-diag
+* ``forgetting``: evidence that fades, for streams that change
 * ``oam``, ``opauc``, ``adaoam``, ``uniexp``: the online baselines
 * ``scw``, ``ftrl``, ``spauc``: later rivals
 * ``vectors``, ``steps``, ``random``: what they share
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         confidence,
         csv,
         diagonal,
+        forgetting,
         ftrl,
         full,
         oam,
@@ -48,6 +50,7 @@ __all__ = [
     "confidence",
     "csv",
     "diagonal",
+    "forgetting",
     "ftrl",
     "full",
     "oam",

@@ -24,6 +24,11 @@ def refuse_different(rankers: Sequence[Any], prior: Any) -> None:
                     "that agree in it can be merged."
                 )
     if prior is not None:
+        if prior.forgetting and prior.n_seen_.any():
+            raise ValueError(
+                f"forgetting is {prior.forgetting}, so the rankers have lost some of what the prior "
+                "knew and it cannot be counted once: merge rankers that began with nothing."
+            )
         for name, ranker in named.items():
             if (ranker.n_seen_ < prior.n_seen_).any():
                 raise ValueError(

@@ -117,6 +117,14 @@ def read(path: str | os.PathLike[str]) -> tuple[Arrays, Facts]:
     ------
     ModelFileError
         If the file is no such file, is damaged or is of a later format.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "notes")
+    >>> write(path, {"seen": [3, 4]}, {"rows": 7})
+    >>> read(path)[1]["format"]
+    1
     """
     try:
         if not stat.S_ISREG(Path(path).stat().st_mode):

@@ -75,6 +75,13 @@ def restore(name: str, arrays: Arrays, facts: Facts) -> Any:
     ------
     ModelFileError
         If the arrays and facts are not those of a sound object.
+
+    Examples
+    --------
+    >>> from cbrank import CBRanker
+    >>> ranker = CBRanker(C=0.5).partial_fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
+    >>> restore("model", *gather(model=ranker))
+    CBRanker(C=0.5)
     """
     try:
         return _from_state(within(name, arrays), take(facts, name, dict))

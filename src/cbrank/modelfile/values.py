@@ -160,6 +160,16 @@ def within(prefix: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[An
 def texts_to_arrays(texts: Iterable[str]) -> dict[str, NDArray[Any]]:
     """Return texts as two arrays, for lists too long for the header.
 
+    Parameters
+    ----------
+    texts : iterable of str
+        The texts.
+
+    Returns
+    -------
+    dict of str to ndarray
+        ``text``, all of it in UTF-8, and ``ends``, where each ends.
+
     Examples
     --------
     >>> texts_from_arrays(texts_to_arrays(["age", "income"]))
@@ -171,7 +181,23 @@ def texts_to_arrays(texts: Iterable[str]) -> dict[str, NDArray[Any]]:
 
 
 def texts_from_arrays(arrays: dict[str, NDArray[Any]]) -> list[str]:
-    """Return the texts that `texts_to_arrays` was given; anything else is a ValueError."""
+    """Return the texts that `texts_to_arrays` was given; anything else is a ValueError.
+
+    Parameters
+    ----------
+    arrays : dict of str to ndarray
+        The two arrays.
+
+    Returns
+    -------
+    list of str
+        The texts.
+
+    Examples
+    --------
+    >>> texts_from_arrays({"text": np.frombuffer(b"ab", np.uint8), "ends": np.array([0, 2])})
+    ['', 'ab']
+    """
     text, ends = (arrays.get(name, np.zeros(0)) for name in ("text", "ends"))
     steps = np.diff(ends, prepend=0) if ends.ndim == 1 else np.array([-1])
     whole = len(arrays) == 2 and text.ndim == 1 and text.dtype == np.uint8

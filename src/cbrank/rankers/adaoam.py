@@ -13,10 +13,10 @@ from cbrank.rankers._memory import refuse_if_too_large
 
 
 class AdaOAMRanker(Ranker):
-    """Adaptive online AUC maximisation (AdaOAM) [1]_.
+    """Adaptive online AUC maximisation (AdaOAM).
 
     The gradient of one-pass AUC optimisation with a step of its own for every feature, shorter
-    the larger that feature's gradients have been.
+    the larger that feature's gradients have been [1]_.
 
     Parameters
     ----------

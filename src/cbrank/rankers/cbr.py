@@ -47,6 +47,10 @@ class CBRanker(Ranker):
         repair, or the diagonal of the full update.
     average : bool, default=True
         Whether `coef_` is the polynomial-decay average of the means rather than the last mean.
+    forgetting : float, default=0.0
+        Share of the evidence forgotten per row, for streams that change: 1e-3 is a memory of about
+        1,000 rows. The covariance widens towards its start by as much, and the average keeps up.
+        It may be changed in the middle of a stream. With `policy` "fifo" the buffer forgets too.
     class_weight : {"balanced"}, dict or None, default=None
         Factors of C for rows of each class, and costs of errors for `threshold_`. Under
         `partial_fit`, "balanced" goes by the running counts.
@@ -114,6 +118,7 @@ class CBRanker(Ranker):
         "covariance": [StrOptions({"full", "diagonal"})],
         "diagonal_update": [StrOptions({"paper", "precision", "drop"})],
         "average": ["boolean"],
+        "forgetting": [Interval(Real, 0, 1, closed="left")],
     }
 
     def __init__(
@@ -126,6 +131,7 @@ class CBRanker(Ranker):
         covariance: Literal["full", "diagonal"] = "full",
         diagonal_update: Literal["paper", "precision", "drop"] = "paper",
         average: bool = True,
+        forgetting: float = 0.0,
         class_weight: Literal["balanced"] | dict[Any, float] | None = None,
         shuffle: bool = True,
         n_passes: int = 1,
@@ -138,6 +144,7 @@ class CBRanker(Ranker):
         self.covariance = covariance
         self.diagonal_update = diagonal_update
         self.average = average
+        self.forgetting = forgetting
         self.class_weight = class_weight
         self.shuffle = shuffle
         self.n_passes = n_passes
@@ -189,6 +196,27 @@ class CBRanker(Ranker):
         order: NDArray[np.int64],
         parameters: Any,
     ) -> None:
+        if not self.forgetting:
+            self._run_on(rows, labels, weights, order, parameters)
+            return
+        order, every = order[weights[order] > 0.0], kernels.forgetting.rows_between(self.forgetting)
+        while order.size:
+            part = every - int(self._buffer.seen.sum()) % every
+            self._run_on(rows, labels, weights, order[:part], parameters)
+            if part <= order.size:
+                self._forget()
+            order = order[part:]
+
+    def _forget(self) -> None:
+        """Let every learner that is left forget."""
+        others = range(self._race.alive.size - 1) if hasattr(self, "_race") else ()
+        for model in (self._model, *(_race.rival(self._rivals, place) for place in others)):
+            kernels.forgetting.forget(model, self.forgetting)
+
+    def _run_on(
+        self, rows: Any, labels: Any, weights: Any, order: NDArray[np.int64], parameters: Any
+    ) -> None:
+        """Learn rows between which nothing is forgotten."""
         if self.C != "auto":
             super()._run(rows, labels, weights, order, parameters)
             return

@@ -58,6 +58,10 @@ class CBRankerCV(CBRanker):
         repair, or the diagonal of the full update.
     average : bool, default=True
         Whether `coef_` is the polynomial-decay average of the means rather than the last mean.
+    forgetting : float, default=0.0
+        Share of the evidence forgotten per row, for streams that change: 1e-3 is a memory of about
+        1,000 rows. The covariance widens towards its start by as much, and the average keeps up.
+        It may be changed in the middle of a stream. With `policy` "fifo" the buffer forgets too.
     class_weight : {"balanced"}, dict or None, default=None
         Factors of C for rows of each class, and costs of errors for `threshold_`. Under
         `partial_fit`, "balanced" goes by the running counts.
@@ -149,6 +153,7 @@ class CBRankerCV(CBRanker):
         covariance: Literal["full", "diagonal"] = "full",
         diagonal_update: Literal["paper", "precision", "drop"] = "paper",
         average: bool = True,
+        forgetting: float = 0.0,
         class_weight: Literal["balanced"] | dict[Any, float] | None = None,
         shuffle: bool = True,
         n_passes: int = 1,
@@ -165,6 +170,7 @@ class CBRankerCV(CBRanker):
         self.covariance = covariance
         self.diagonal_update = diagonal_update
         self.average = average
+        self.forgetting = forgetting
         self.class_weight = class_weight
         self.shuffle = shuffle
         self.n_passes = n_passes

@@ -12,9 +12,9 @@ from cbrank.rankers._base import Ranker
 
 
 class FTRLAUCRanker(Ranker):
-    """Follow the regularised leader on the pairwise square loss (FTRL-AUC) [1]_.
+    """Follow the regularised leader on the pairwise square loss (FTRL-AUC).
 
-    A row's gradient compares its score with the mean score of the other class, taken over that
+    A row's gradient [1]_ compares its score with the mean score of the other class, over that
     class's rows as they were scored on arrival; then every feature makes its own step of
     FTRL-Proximal [2]_. Sparse rows cost their non-zeros, and `l1` makes the weights sparse. The
     weight of a row is a factor of its step and not of the penalties.

@@ -12,9 +12,9 @@ from cbrank.rankers._base import Ranker
 
 
 class OAMRanker(Ranker):
-    """Online AUC maximisation (OAM) [1]_.
+    """Online AUC maximisation (OAM).
 
-    A first-order ranker: every new row meets the buffered rows of the opposite class, and the
+    A first-order ranker [1]_: every new row meets the buffered rows of the opposite class, and the
     pairs inside the margin move the weights. Pairs are weighted by how many rows of the opposite
     class the buffer stands for; as in the authors' code, half that weight bounds a step.
 

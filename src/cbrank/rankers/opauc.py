@@ -13,9 +13,9 @@ from cbrank.rankers._memory import refuse_if_too_large
 
 
 class OPAUCRanker(Ranker):
-    """One-pass AUC optimisation (OPAUC, OPAUCr) [1]_.
+    """One-pass AUC optimisation (OPAUC, OPAUCr).
 
-    Gradient steps on the pairwise square loss, which the mean and covariance of each class
+    Gradient steps [1]_ on the pairwise square loss, which the mean and covariance of each class
     express for all pairs seen: no buffer of rows is needed to learn.
 
     Parameters

@@ -15,11 +15,11 @@ from cbrank.rankers._memory import refuse_if_too_large
 
 
 class SCWRanker(Ranker):
-    """Soft confidence-weighted learning (SCW-I) with balanced classes [1]_.
+    """Soft confidence-weighted learning (SCW-I) with balanced classes.
 
-    `CBRanker` without the pairs: the same Gaussian over weight vectors and the same closed form,
-    on every row by itself, which is asked to score above zero if positive and below if negative.
-    As in the paper there is no intercept, so rows are best centred.
+    `CBRanker` without the pairs [1]_: the same Gaussian over weights and the same closed form, on
+    every row by itself, which is asked to score above zero if positive and below if negative. As in
+    the paper there is no intercept, so rows are best centred.
 
     Parameters
     ----------

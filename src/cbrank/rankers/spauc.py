@@ -12,9 +12,9 @@ from cbrank.rankers._base import Ranker
 
 
 class SPAUCRanker(Ranker):
-    """Stochastic proximal AUC maximisation (SPAUC) [1]_.
+    """Stochastic proximal AUC maximisation (SPAUC).
 
-    Proximal gradient steps on the pairwise square loss, which splits into the spread of the
+    Proximal gradient steps [1]_ on the pairwise square loss, which splits into the spread of the
     scores within each class and the gap between the classes' means: of all rows seen, only the
     two means are kept. The paper's steps get shorter by the row; these are constant, to be tuned
     like those of the other rankers.

@@ -12,9 +12,9 @@ from cbrank.rankers._base import Ranker
 
 
 class UniExpRanker(Ranker):
-    """Online Uni-Exp: the weighted univariate exponential loss [1]_.
+    """Online Uni-Exp: the weighted univariate exponential loss.
 
-    A pointwise ranker: every row is a gradient step on the exponential loss, weighted so that
+    A pointwise ranker [1]_: every row is a gradient step on the exponential loss, weighted so that
     both classes count alike. The fastest of the rankers and the least careful.
 
     Parameters

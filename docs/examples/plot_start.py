@@ -1,0 +1,110 @@
+r"""
+Start here: five minutes
+========================
+
+One class is rare, and the order matters more than the label: which loans to look at first, which
+clicks to distrust, which patient to call. `cbrank` learns such an order from a stream of labelled
+rows, in one pass, from columns as they come.
+
+Install it from its folder with ``pip install .`` and follow along.
+"""
+
+# %%
+# Rows and labels
+# ---------------
+# A thousand loans come with the package: 24 columns of very different scale, and 300 loans went bad.
+
+import tempfile
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import cbrank
+
+X, y, facts = cbrank.datasets.load("german")
+print(f"{facts.rows} rows, {facts.positives} positive")
+spread = X.std(axis=0)
+print(f"standard deviations of the columns: {spread.min():.2f} to {spread.max():.1f}")
+
+# %%
+# Learn as rows come in
+# ---------------------
+# :class:`~cbrank.CBRanker` is a scikit-learn classifier. ``partial_fit`` takes a chunk of any size,
+# and any split of a stream gives the same model. There is nothing to scale and nothing to tune.
+# Here 800 loans come in chunks of 20.
+
+ranker = cbrank.CBRanker(random_state=0)
+rows, progressive, unseen = [], [], []
+for begin in range(0, 800, 20):
+    ranker.partial_fit(X[begin : begin + 20], y[begin : begin + 20])
+    rows.append(begin + 20)
+    progressive.append(ranker.progressive_auc_)
+    unseen.append(ranker.score(X[800:], y[800:]))
+
+print(f"AUC among the last 200 loans: {unseen[-1]:.3f}")
+
+# %%
+# ``score`` is the AUC: how often a bad loan stands above a good one. ``progressive_auc_`` needs no
+# rows set aside: it is the share of pairs, a new loan and a buffered one of the other class, that were
+# ranked right *before* they were learned from. It jumps about until there are enough pairs.
+
+scores, deviations = ranker.decision_function(X[800:], return_std=True)
+
+figure, (left, right) = plt.subplots(1, 2, width_ratios=[1.1, 1])
+left.plot(rows, unseen, label="on the last 200 loans")
+left.plot(rows, progressive, label="progressive")
+left.set(title="The order gets better", xlabel="loans learned from", ylabel="AUC", xlim=(0, 800))
+left.legend(loc="lower right")
+
+bins = np.linspace(scores.min(), scores.max(), 24)
+for label, name in enumerate(["good loans", "bad loans"]):
+    right.hist(scores[y[800:] == label], bins, alpha=0.75, label=name)
+right.axvline(ranker.threshold_, color="0.3", linewidth=1, linestyle="--", label="threshold_")
+right.set(title="Bad loans stand higher", xlabel="score of a loan not learned from", ylabel="loans")
+right.legend()
+plt.show()
+
+# %%
+# ``predict`` says positive from ``threshold_`` on, the optimal operating point of the ROC curve. With
+# equal costs it is careful: it calls few loans bad. Where a missed positive costs more, say so with
+# ``class_weight``.
+#
+# How sure is it?
+# ---------------
+# The ranker is a Gaussian over weights, so each score has a standard deviation, and of any two rows
+# it can say how likely it thinks the first belongs above the second.
+
+top, middle, bottom = np.argsort(-scores)[[0, 100, 199]]
+for first, second in [(top, bottom), (top, middle), (middle, bottom)]:
+    sure = ranker.preference_proba(X[800 + first : 801 + first], X[800 + second : 801 + second])[0]
+    print(
+        f"{scores[first]:6.2f} ± {deviations[first]:.2f} above "
+        f"{scores[second]:6.2f} ± {deviations[second]:.2f}: {sure:.3f}"
+    )
+
+# %%
+# Keep it, and go on tomorrow
+# ---------------------------
+# A model file holds all that is needed to go on learning, and is safe to open
+# (:doc:`what is promised </files>`).
+
+path = Path(tempfile.mkdtemp(), "loans.cbrank")
+cbrank.save(ranker, path)
+ranker = cbrank.load(path).partial_fit(X[800:], y[800:])
+print(f"{ranker.n_seen_.sum()} loans seen, C = {ranker.C_:g} chosen on the way")
+
+# %%
+# The same on the command line, for files of any size (:doc:`all of it </command_line>`):
+#
+# .. code-block:: sh
+#
+#    cbrank train loans.csv --label bad -o loans.model
+#    cbrank score loans.model new.csv
+#
+# Where next
+# ----------
+# * :doc:`plot_choosing`: which covariance, buffer and C, if not the defaults.
+# * :doc:`plot_csv`: a rare class in a CSV file, with costs.
+# * :doc:`plot_text`: streams of text.
+# * :doc:`plot_algorithm`: what happens inside, in pictures.
