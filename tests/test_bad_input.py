@@ -169,3 +169,8 @@ def test_parameters_are_checked_by_name(name):
 def test_cbr_parameters_are_checked_by_name(bad):
     with pytest.raises(ValueError, match=next(iter(bad))):
         make("cbr", **bad).fit(GOOD, Y)
+
+
+def test_one_row_of_huge_numbers_is_learned_without_a_warning():
+    ranker = CBRanker(C=1.0).partial_fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
+    assert np.isfinite(ranker.learn_one(np.array([1e200, 1.0]), 1).coef_).all()

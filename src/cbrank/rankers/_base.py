@@ -1,7 +1,6 @@
 """How all rankers learn: the scikit-learn face of a kernel that streams rows."""
 
 import contextlib
-import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -220,7 +219,7 @@ class Ranker(LinearScorer):
         """Return one checked row; a plain array of numbers that is in order costs little."""
         if type(x) is np.ndarray and x.shape == (self.n_features_in_,) and x.dtype.kind in "fiub":
             row = np.array(x, dtype=np.float64, ndmin=2)
-            if math.isfinite(np.dot(row[0], row[0])):
+            if np.isfinite(row).all():
                 return row
         return _checks.check_rows(self, _checks.as_one_row(x), reset=False)
 
