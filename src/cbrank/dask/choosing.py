@@ -49,7 +49,7 @@ def tallies(
                     learn_chunk(partition, learner, X, y, weights)
                 break
     except ValueError as error:
-        raise partition.explained(error, prior) from error
+        raise partition.explained(error, prior) from None
     return np.array([learner._model.tally for learner in learners])
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from distributed import Client, default_client
+from distributed import Client, KilledWorker, default_client
 
 _PATIENCE = "5s"
 
@@ -23,7 +23,7 @@ def client_or_default(client: Client | None) -> Client:
 
 @contextmanager
 def connected(address: str) -> Iterator[Client]:
-    """Connect to a scheduler; one that does not answer soon is an error of one sentence."""
+    """Connect to a scheduler; one that does not answer soon, or loses workers, is a ValueError."""
     try:
         client = Client(address, timeout=_PATIENCE)
     except (OSError, TypeError, ValueError) as error:
@@ -32,4 +32,10 @@ def connected(address: str) -> Iterator[Client]:
             "`dask scheduler` prints, such as tcp://10.0.0.1:8786."
         ) from error
     with client:
-        yield client
+        try:
+            yield client
+        except KilledWorker as error:
+            raise ValueError(
+                f"a task was given up after {error.allowed_failures + 1} workers were lost over it, "
+                "perhaps for want of memory: give workers more of it, or make partitions smaller."
+            ) from error

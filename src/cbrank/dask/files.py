@@ -117,24 +117,28 @@ class Files:
         Form
             What is known; `columns` is what the columns mean from here on.
         """
-        looks = [delayed(File.look, pure=False)(part) for part in self.parts()]
+        looks = [delayed(File.look)(part) for part in self.parts()]
         sights = [sight for sight in client.gather(client.compute(looks)) if sight.labels]
         if not sights:
             raise ValueError(f"There are no rows to learn from in {', '.join(self.paths)}.")
+        for sight in sights[1:]:
+            sights[0].columns._expect(sparse=_is_text(sight.columns), name=sight.path, learn=True)
         self.columns, labels = sights[0].columns, Labels(self.columns.labels.positive)
         found = dict.fromkeys(label for sight in sights for label in sight.labels)
         labels.encode(list(found), learn=True, where="All files")
         _checks.check_classes(labels.known())
         self.columns.labels = labels
-        if self.columns.numeric_ is None:
+        if _is_text(self.columns):
             self.columns.width_ = max(sight.columns.width_ for sight in sights)
         refuse_too_wide(ranker, self.columns.width_, self.widest)
-        return Form(np.arange(2), self.columns.width_, _is_sparse(self.columns))
+        sparse = _is_text(self.columns) or bool(self.columns.categorical)
+        return Form(np.arange(2), self.columns.width_, sparse)
 
 
 class Sight(NamedTuple):
     """What a look into a file told."""
 
+    path: str
     columns: Columns
     labels: list[str]
 
@@ -162,7 +166,7 @@ class File:
                 if len(heard.labels) > 1:
                     break
         columns.labels = self.columns.labels
-        return Sight(columns, list(heard.labels))
+        return Sight(self.path, columns, list(heard.labels))
 
     def chunks(
         self, random: np.random.Generator | None, width: int
@@ -219,5 +223,6 @@ def _named(sources: Sequence[Any]) -> Sequence[Any]:
     return sources
 
 
-def _is_sparse(columns: Columns) -> bool:
-    return columns.numeric_ is None or bool(columns.categorical)
+def _is_text(columns: Columns) -> bool:
+    """Say whether these are the columns of svmlight text."""
+    return columns.numeric_ is None

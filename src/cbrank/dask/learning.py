@@ -79,7 +79,7 @@ def learn(partition: Partition, prior: CBRanker, seed: Seed) -> CBRanker:
             for chunk in partition.chunks(order, ranker.n_features_in_):
                 learn_chunk(partition, ranker, *chunk)
     except ValueError as error:
-        raise partition.explained(error, prior) from error
+        raise partition.explained(error, prior) from None
     return ranker
 
 

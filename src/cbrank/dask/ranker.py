@@ -235,7 +235,7 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
         self, partitions: Partitions, prior: CBRanker | None, classes: ArrayLike | None
     ) -> Self:
         self._validate_params()
-        client, parts, race = client_or_default(self.client), partitions.parts(), None
+        client, race = client_or_default(self.client), None
         seed = Seed(int(check_random_state(self.random_state).randint(2**31 - 1)), self.shuffle)
         with hearing(client), dask.config.set(_ANY_SIZE):
             if prior is None:
@@ -244,7 +244,7 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
                 model = delayed(prior, traverse=False)
             for number in range(1, self.rounds + 1):
                 label = f"Round {number} of {self.rounds}" if self.rounds > 1 else "Partitions"
-                model = self._round(client, label, parts, model, seed)
+                model = self._round(client, label, partitions.parts(), model, seed)
             local = model.result()
         self._keep(local, race, partitions, anew=prior is None)
         return self
