@@ -421,6 +421,18 @@ def test_the_client_made_last_is_the_default():
         ranker.fit([delayed(X)], [delayed(y)])
 
 
+def test_what_is_forgotten_cannot_be_gone_on_from(client):
+    parts, X, y = partitioned([60] * 3)
+    given = {"C": 0.5, "forgetting": 1e-3, "shuffle": False}
+    ranker = DaskCBRanker(**given, client=client).fit(X, y)
+    del given["shuffle"]
+    assert_close(ranker, merged_by_hand(parts, **given))
+    with pytest.raises(ValueError, match=r"forgetting is 0.001, and rankers .* go on with to_loc"):
+        ranker.partial_fit(X, y)
+    with pytest.raises(ValueError, match=r"forgetting is 0.001, .* use rounds=1 and fit"):
+        ranker.set_params(rounds=2).fit(X, y)
+
+
 def test_bad_parameters_are_refused_before_anything_is_computed(client):
     for bad in ({"rounds": 0}, {"C": -1.0}, {"client": "tcp://"}, {"policy": "lifo"}):
         with pytest.raises(ValueError, match=f"The '{next(iter(bad))}' parameter"):

@@ -64,6 +64,9 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
         repair, or the diagonal of the full update.
     average : bool, default=True
         Whether `coef_` is the polynomial-decay average of the means rather than the last mean.
+    forgetting : float, default=0.0
+        Share of the evidence forgotten per row of a partition. Only for one round: what was partly
+        forgotten cannot be gone on from by several.
     class_weight : {"balanced"}, dict or None, default=None
         Factors of C for rows of each class, and costs of errors for `threshold_`; "balanced" goes
         by the running counts of each partition.
@@ -131,7 +134,7 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
     ...     rows, labels = da.from_array(X[:800], chunks=(200, -1)), da.from_array(y[:800])
     ...     ranker = DaskCBRanker(C=0.1, random_state=0, client=client).fit(rows, labels)
     >>> ranker.n_seen_
-    array([557, 243])
+    array([561, 239])
     >>> round(ranker.to_local().score(X[800:], y[800:]), 1)
     0.8
     """
@@ -156,6 +159,7 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
         covariance: Literal["full", "diagonal"] = "full",
         diagonal_update: Literal["paper", "precision", "drop"] = "paper",
         average: bool = True,
+        forgetting: float = 0.0,
         class_weight: Literal["balanced"] | dict[Any, float] | None = None,
         shuffle: bool = True,
         n_passes: int = 1,
@@ -171,6 +175,7 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
         self.covariance = covariance
         self.diagonal_update = diagonal_update
         self.average = average
+        self.forgetting = forgetting
         self.class_weight = class_weight
         self.shuffle = shuffle
         self.n_passes = n_passes
@@ -196,7 +201,7 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        self : object
+        DaskCBRanker
             The ranker itself.
         """
         return self._learn(_partitions(X, y, sample_weight), None, None)
@@ -219,7 +224,7 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        self : object
+        DaskCBRanker
             The ranker itself.
         """
         partitions = _partitions(X, y, sample_weight)
@@ -235,6 +240,11 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
         self, partitions: Partitions, prior: CBRanker | None, classes: ArrayLike | None
     ) -> Self:
         self._validate_params()
+        if self.forgetting and (prior is not None or self.rounds > 1):
+            raise ValueError(
+                f"forgetting is {self.forgetting}, and rankers that have partly forgotten what they "
+                "went on from cannot be merged: use rounds=1 and fit, or go on with to_local()."
+            )
         client, race = client_or_default(self.client), None
         seed = Seed(int(check_random_state(self.random_state).randint(2**31 - 1)), self.shuffle)
         with hearing(client), dask.config.set(_ANY_SIZE):
@@ -383,7 +393,7 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        auc : float
+        float
             The share of (positive, negative) pairs ranked right, ties counted half.
         """
         check_is_fitted(self)
