@@ -172,5 +172,5 @@ def test_cbr_parameters_are_checked_by_name(bad):
 
 
 def test_one_row_of_huge_numbers_is_learned_without_a_warning():
-    ranker = CBRanker(C=1.0).partial_fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
+    ranker = make("cbr").partial_fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
     assert np.isfinite(ranker.learn_one(np.array([1e200, 1.0]), 1).coef_).all()

@@ -81,7 +81,7 @@ def learn(
     from cbrank.training import Run  # noqa: PLC0415
 
     checkpoint = _checkpoint(asked, output, options)
-    _refuse_unwritable(output)
+    refuse_unwritable(output)
     with (
         teller(options["quiet"], options["as_json"]) as tell,
         Stops() as stops,
@@ -162,7 +162,7 @@ def _checkpoint(
         return None
     if path.resolve() == output.resolve():
         raise click.UsageError("the checkpoint and the model must be two files.")
-    _refuse_unwritable(path)
+    refuse_unwritable(path)
     return Checkpoint(path, asked, Every(**options["every"] or {"seconds": 60}))
 
 
@@ -185,7 +185,7 @@ def _taken_up(
     return found
 
 
-def _refuse_unwritable(path: Path) -> None:
+def refuse_unwritable(path: Path) -> None:
     """Refuse a place where nothing can be written, before hours of learning."""
     folder = path.resolve().parent
     if path.is_dir():

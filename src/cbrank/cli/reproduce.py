@@ -2,11 +2,13 @@
 
 import sys
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from cbrank.cli.cluster import scheduler
 from cbrank.cli.options import several
 from cbrank.cli.progress import follow
 from cbrank.study import methods as registry
@@ -40,6 +42,7 @@ def _scaling(name: str) -> Scaling:
 @click.option("--seed", default=0, show_default=True, help="Master seed.")
 @click.option("--jobs", type=click.IntRange(1), help="Processes; else one on each core.")
 @click.option("--backend", default="loky", show_default=True, help="Where joblib runs the tasks.")
+@scheduler
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
@@ -76,16 +79,29 @@ def _run(out: Path, settings: Settings, fresh: bool, options: dict[str, Any]) ->
     from cbrank.study.tasks import work  # noqa: PLC0415
 
     tasks, workers = _plan(options), Workers(options["jobs"] or -1, options["backend"])
-    study = Study(out, settings, fresh)
-    study.start(["cbrank", *sys.argv[1:]])
-    remaining = study.results.remaining(tasks)
-    click.echo(f"Tasks: {len(tasks)}, done before: {len(tasks) - len(remaining)}.", err=True)
     amounts = {task: work(task, settings) for task in tasks}
-    follow("Tasks", study.run(remaining, workers), {task: amounts[task] for task in remaining})
-    curves = study.curves_of(tasks)
-    follow("Learning curves", study.draw(curves, workers), {task: amounts[task] for task in curves})
+    with _cluster(options["backend"], options["scheduler"]):
+        study = Study(out, settings, fresh)
+        study.start(["cbrank", *sys.argv[1:]])
+        remaining = study.results.remaining(tasks)
+        click.echo(f"Tasks: {len(tasks)}, done before: {len(tasks) - len(remaining)}.", err=True)
+        follow("Tasks", study.run(remaining, workers), {task: amounts[task] for task in remaining})
+        curves = study.curves_of(tasks)
+        lengths = {task: amounts[task] for task in curves}
+        follow("Learning curves", study.draw(curves, workers), lengths)
     study.record.finish()
     return study
+
+
+def _cluster(backend: str, address: str | None) -> AbstractContextManager[Any]:
+    """Connect to the cluster that joblib's backend is to use, if it is Dask."""
+    if (backend == "dask") != (address is not None):
+        raise click.UsageError("--backend dask and --scheduler ADDRESS need each other.")
+    if address is None:
+        return nullcontext()
+    from cbrank.dask.connecting import connected  # noqa: PLC0415
+
+    return connected(address)
 
 
 def _plan(options: dict[str, Any]) -> list["Task"]:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cbrank.cli.cluster import learn_on_cluster, scheduler
 from cbrank.cli.learning import learn, running
 from cbrank.cli.options import COLUMNS, READING, columns, columns_of, data, reading, together
 
@@ -99,6 +100,7 @@ _learner = together(
 @columns
 @reading
 @running
+@scheduler
 def command(output: Path, **options: Any) -> None:
     """Learn a ranker from files.
 
@@ -110,13 +112,18 @@ def command(output: Path, **options: Any) -> None:
     cbrank train 'day*.csv.gz' --label clicked --positive yes -o clicks.model
     cbrank train big.svm.zst --covariance diagonal -o big.model \\
         --checkpoint big.ckpt --every 10m --resume
+    cbrank train 'day*.svm.gz' --scheduler tcp://10.0.0.1:8786 -o days.model
+
+    With --scheduler each file is a partition: workers, who must find it under the same path, learn
+    from it apart, and what they learned is merged; --passes is how often.
     """  # noqa: D301
     from cbrank.training.run import WIDEST_FULL  # noqa: PLC0415
 
     told = (*_LEARNER, "scale", "seed", *COLUMNS, *READING, "passes")
     asked = {"command": "train"} | {name: _json(options[name]) for name in told}
     widest = WIDEST_FULL if options["covariance"] is None else None
-    learn(asked, output, options, lambda: _model(options), widest)
+    where = learn_on_cluster if options["scheduler"] else learn
+    where(asked, output, options, lambda: _model(options), widest)
 
 
 def _model(options: dict[str, Any]) -> "Model":

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from joblib import Parallel, delayed  # type: ignore[import-untyped]
+from joblib import Parallel, delayed, parallel_config  # type: ignore[import-untyped]
 
 from cbrank.study.curves import Curves, trace
 from cbrank.study.record import Record
@@ -34,10 +34,8 @@ class Workers(NamedTuple):
 
     def unordered(self, function: Callable[..., Any], calls: Iterable[Any]) -> Iterator[Any]:
         """Yield what the function returns for each tuple of arguments, as it comes in."""
-        parallel = Parallel(
-            self.jobs, backend=self.backend, return_as="generator_unordered", batch_size=1
-        )
-        with _interrupts_held():
+        with parallel_config(self.backend, n_jobs=self.jobs), _interrupts_held():
+            parallel = Parallel(return_as="generator_unordered", batch_size=1)
             values = parallel(delayed(_sheltered)(os.getpid(), function, *call) for call in calls)
         yield from values
 

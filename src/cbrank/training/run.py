@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 from cbrank.rankers import CBRanker
+from cbrank.rankers._base import Ranker
 from cbrank.streams import FileMark, Position, Stream, open_stream
 from cbrank.training.checkpoint import Checkpoint, Progress
 from cbrank.training.model import Model
@@ -142,7 +143,7 @@ class Run:
 
     def _learned(self, stream: Stream) -> Iterator[Stream]:
         for chunk in stream:
-            self._refuse_too_wide(chunk.X.shape[1])
+            refuse_too_wide(self.model.ranker, chunk.X.shape[1], self.widest)
             self.model.learn(chunk)
             assert chunk.y is not None
             before = self.progress.rows
@@ -153,16 +154,17 @@ class Run:
                 self.keep()
             yield stream
 
-    def _refuse_too_wide(self, width: int) -> None:
-        ranker = self.model.ranker
-        full = isinstance(ranker, CBRanker) and ranker.covariance == "full"
-        if full and self.widest is not None and width > self.widest:
-            each = " for each C tried" if ranker.C == "auto" else ""
-            raise ValueError(
-                f"These rows have {width:,} features so far, whose full covariance takes "
-                f"{8 * width**2 / 2**20:,.0f} MiB{each}, all of it looked at for every pair: train "
-                "with --covariance diagonal, or say --covariance full if that is meant."
-            )
+
+def refuse_too_wide(ranker: Ranker, width: int, widest: int | None) -> None:
+    """Refuse rows whose full covariance would be larger than anybody asked for."""
+    full = isinstance(ranker, CBRanker) and ranker.covariance == "full"
+    if full and widest is not None and width > widest:
+        each = " for each C tried" if ranker.C == "auto" else ""
+        raise ValueError(
+            f"These rows have {width:,} features so far, whose full covariance takes "
+            f"{8 * width**2 / 2**20:,.0f} MiB{each}, all of it looked at for every pair: train "
+            "with --covariance diagonal, or say --covariance full if that is meant."
+        )
 
 
 def _measured(model: Model) -> tuple[int, float]:

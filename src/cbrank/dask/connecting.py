@@ -1,0 +1,41 @@
+"""The client of a cluster."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from distributed import Client, KilledWorker, default_client
+
+_PATIENCE = "5s"
+
+
+def client_or_default(client: Client | None) -> Client:
+    """Return the client given, or the one that was made last."""
+    if client is not None:
+        return client
+    try:
+        return default_client()
+    except ValueError:
+        raise ValueError(
+            "There is no Dask client: make one by `from dask.distributed import Client; client = "
+            "Client()` for this machine or `Client(ADDRESS)` for a cluster, or pass client=."
+        ) from None
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Client]:
+    """Connect to a scheduler; one that does not answer soon, or loses workers, is a ValueError."""
+    try:
+        client = Client(address, timeout=_PATIENCE)
+    except (OSError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"no Dask scheduler answers at {address!r} ({error}): give the address that "
+            "`dask scheduler` prints, such as tcp://10.0.0.1:8786."
+        ) from error
+    with client:
+        try:
+            yield client
+        except KilledWorker as error:
+            raise ValueError(
+                f"a task was given up after {error.allowed_failures + 1} workers were lost over it, "
+                "perhaps for want of memory: give workers more of it, or make partitions smaller."
+            ) from error
