@@ -27,7 +27,9 @@ from dask import delayed
 from dask.distributed import Client, LocalCluster
 
 from cbrank.dask import DaskCBRanker, choosing, following
+from cbrank.dask.blocks import Block
 from cbrank.dask.compiling import hearing, one_at_a_time
+from cbrank.dask.learning import Seed
 from cbrank.dask.tree import reduced
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not find the tests
@@ -232,14 +234,23 @@ def test_one_C_is_chosen_for_all_partitions(client):
     assert not hasattr(ranker.set_params(C=1.0).fit(X, y), "Cs_")
 
 
-def test_C_is_chosen_by_the_pairs_of_all_partitions():
-    counts = np.zeros((9, 4), int)
-    counts[:, 1] = 100
-    counts[:, 3] = 100
-    assert choosing.race(counts).alive[0] == 4  # all level: 2^-4
-    counts[7, 3] = 120
-    race = choosing.race(counts)
-    assert race.C[race.alive[0]] == 4.0
+def test_C_is_that_of_one_ranker_over_the_first_rows_of_partitions(client):
+    parts, X, y = partitioned([3, 0, 700, 600, 800])
+    ranker = DaskCBRanker(shuffle=False, client=client).fit(X, y)
+    one = CBRanker(shuffle=False)
+    for rows, labels in parts:
+        if len(labels):
+            one.partial_fit(rows, labels, classes=[0, 1])
+    assert ranker.C_ == one.C_
+    np.testing.assert_array_equal(ranker.progressive_auc_path_, one.progressive_auc_path_)
+
+
+def test_of_a_long_partition_the_first_rows_choose_C():
+    X, y = some_rows(9000)
+    prior = CBRanker().partial_fit(X[:2], [0, 1])
+    [(rows, labels, _)] = choosing.first_rows(Block(0, X, y), prior, Seed(0, shuffle=False), 4)
+    np.testing.assert_array_equal(rows, X[:2048])
+    np.testing.assert_array_equal(labels, y[:2048])
 
 
 # What it takes and gives --------------------------------------------------------------------------

@@ -1,24 +1,26 @@
 """The C of all partitions, where it is "auto".
 
 Partitions cannot choose each for itself: what was learned with one C does not add up with what was
-learned with another. Learners with every C take the first rows of some partitions, and the pairs
-that each ranked right before it learned from them are counted over all of these.
+learned with another, and a short partition tells too little. So one `CBRanker(C="auto")` takes the
+first rows of some partitions, one after the other, and its C goes for all.
 """
 
-from collections.abc import Sequence
-from contextlib import closing
+import contextlib
+import itertools
+import math
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from cbrank.dask.learning import Partition, Seed, learn_chunk
+from cbrank.dask.compiling import one_at_a_time
+from cbrank.dask.learning import Chunk, Partition, Seed
 from cbrank.rankers import CBRanker, _race
 
 _PARTITIONS = 16  # that are looked at
-_ROWS = 2**15  # in all of them
+_ROWS = 2**13  # in all of them: twice what a race takes where no class is rare
 
 Item = TypeVar("Item")
 
@@ -35,30 +37,29 @@ def some(parts: Sequence[Item]) -> list[Item]:
     return [parts[int(place)] for place in places]
 
 
-def tallies(
-    partition: Partition, prior: CBRanker, seed: Seed, partitions: int
-) -> NDArray[np.int64]:
-    """Return what a learner with each C counts among the first rows of a partition."""
+def first_rows(partition: Partition, prior: CBRanker, seed: Seed, partitions: int) -> list[Chunk]:
+    """Return the first rows of a partition, as one chunk or none."""
     order = seed.of(partition, prior) if seed.shuffle else None
-    learners = [deepcopy(prior).set_params(C=C) for C in _race.grid()]
+    rows = slice(math.ceil(_ROWS / partitions))
     try:
-        with closing(partition.chunks(order, prior.n_features_in_)) as chunks:
-            for chunk in chunks:
-                X, y, weights = (_first(part, _ROWS // partitions) for part in chunk)
-                for learner in learners:
-                    learn_chunk(partition, learner, X, y, weights)
-                break
+        with contextlib.closing(partition.chunks(order, prior.n_features_in_)) as chunks:
+            return [
+                (_safe_indexing(X, rows), y[rows], None if weights is None else weights[rows])
+                for X, y, weights in itertools.islice(chunks, 1)
+            ]
     except ValueError as error:
         raise partition.explained(error, prior) from None
-    return np.array([learner._model.tally for learner in learners])
 
 
-def _first(part: Any, rows: int) -> Any:
-    return None if part is None else _safe_indexing(part, slice(rows))
+def race(heads: Iterable[Sequence[Chunk]], prior: CBRanker) -> _race.Race:
+    """Return the race over the first rows of partitions.
 
-
-def race(tallies: NDArray[np.int64]) -> _race.Race:
-    """Return the race that ended with these tallies, the best C first among those alive."""
-    C = _race.grid()
-    ended = _race.Race(C, tallies, np.arange(len(C)))
-    return ended._replace(alive=_race.standings(ended))
+    Rows that cannot be learned from are passed over here: learning from all will say what is wrong.
+    """
+    ranker = deepcopy(prior)
+    for X, y, weights in itertools.chain.from_iterable(heads):
+        if X.shape[1] > ranker.n_features_in_:
+            ranker._resize(X.shape[1])
+        with one_at_a_time(ranker._kernel().__module__), contextlib.suppress(ValueError):
+            ranker.partial_fit(X, y, sample_weight=weights)
+    return ranker._race

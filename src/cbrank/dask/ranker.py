@@ -48,9 +48,8 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     C : float or "auto", default="auto"
-        Largest step of a pair: how far one pair may move the mean. With "auto", learners with C
-        from 2^-12 to 2^4 take the first rows of some partitions, and the C with the best
-        progressive AUC over all of these is the C of all partitions.
+        Largest step of a pair: how far one pair may move the mean. With "auto", a `CBRanker` with
+        C "auto" takes the first rows of some partitions, and its C is the C of all partitions.
     eta : float, default=0.7
         Confidence wanted of each pair, between 0.5 and 1.
     buffer_size : int, default=50
@@ -267,9 +266,10 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
         form = partitions.form(client, ranker, classes)
         if self.C != "auto":
             return delayed(start)(ranker, form), None
-        parts, prior = choosing.some(partitions.parts()), delayed(start)(ranker, form)
-        counts = [delayed(choosing.tallies)(part, prior, seed, len(parts)) for part in parts]
-        race = choosing.race(client.compute(reduced(counts, delayed(sum))).result())
+        parts = choosing.some(partitions.parts())
+        prior = delayed(start)(clone(ranker).set_params(C="auto"), form)
+        heads = [delayed(choosing.first_rows)(part, prior, seed, len(parts)) for part in parts]
+        race = client.compute(delayed(choosing.race)(heads, prior)).result()
         ranker.set_params(C=float(race.C[race.alive[0]]))
         return delayed(start)(ranker, form), race
 

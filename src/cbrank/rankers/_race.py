@@ -25,14 +25,9 @@ class Race(NamedTuple):
     alive: Places  # places in C of the learners left, the leader's first
 
 
-def grid() -> Floats:
-    """Return every C that sets out."""
-    return np.exp2(_EXPONENTS, dtype=np.float64)
-
-
 def begin(model: Any) -> tuple[Any, Race]:
     """Return rivals like `model`, stacked, and the race before its first row."""
-    C = grid()
+    C = np.exp2(_EXPONENTS, dtype=np.float64)
     race = Race(C, np.zeros((len(C), 4), np.int64), np.arange(len(C)))
     return rivals_like(model, len(C) - 1), race._replace(alive=standings(race))
 
