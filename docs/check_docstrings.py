@@ -8,12 +8,33 @@ from pathlib import Path
 from numpydoc.validate import validate
 
 import cbrank
-from cbrank import dask, datasets, metrics, modelfile, onnx, river, streams, training
+from cbrank import (
+    confidence,
+    dask,
+    datasets,
+    metrics,
+    modelfile,
+    onnx,
+    river,
+    streams,
+    training,
+)
 
 # Extended summaries, See Also sections and examples of methods are written where they help.
 OPTIONAL = {"ES01", "SA01", "EX01", "GL08"}
 
-MODULES = (cbrank, metrics, datasets, streams, training, onnx, river, dask, modelfile)
+MODULES = (
+    cbrank,
+    confidence,
+    metrics,
+    datasets,
+    streams,
+    training,
+    onnx,
+    river,
+    dask,
+    modelfile,
+)
 REFERENCE = Path(__file__).with_name("api.md")
 
 

@@ -37,7 +37,7 @@ def forgetful(kind, **parameters):
 @pytest.mark.parametrize("forgetting", [0.003, 0.02, 0.15])
 @pytest.mark.parametrize("form", FORMS)
 def test_it_is_what_a_plain_reading_of_the_formula_gives(form, forgetting):
-    X, y = real("german", 350, "standard")
+    X, y = real("german", 250, "standard")
     weights = np.random.RandomState(3).choice([0.0, 0.3, 1.0, 2.0], len(y))
     ranker = CBRanker(
         C=0.1, forgetting=forgetting, buffer_size=9, class_weight="balanced", **FORMS[form]
@@ -55,7 +55,7 @@ def test_it_is_what_a_plain_reading_of_the_formula_gives(form, forgetting):
 
 
 @every_kind
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(cuts=st.lists(st.integers(1, 199), max_size=5))
 def test_any_chunking_gives_the_same_model(kind, cuts):
     X, y = real("german", 200, "standard")

@@ -72,7 +72,7 @@ _learner = together(
     ),
     click.option(
         "--forgetting", type=click.FloatRange(0, 1, max_open=True),
-        help="Share of the evidence forgotten per row: 0.001 remembers about 1,000.  [default: 0]",
+        help="Share of the evidence forgotten per row: 0.001 remembers about 1,000.  [default: 0.0]",
     ),
     click.option(
         "--class-weight", type=_ClassWeight(), metavar="NUMBER|balanced",

@@ -40,7 +40,7 @@ class Block:
         width: int,  # noqa: ARG002
     ) -> Generator[Chunk, None, None]:
         """Yield the rows in chunks, shuffled by `random` if there is one."""
-        X = self.X.tocsr() if sp.issparse(self.X) else self.X
+        X = sp.csr_array(self.X) if sp.issparse(self.X) else self.X
         y = _checks.check_labels(self.y, X) if X.shape[0] else np.empty(0)
         weights = None if self.weights is None else _checks.check_weights(self.weights, X)
         order = None if random is None else random.permutation(X.shape[0])

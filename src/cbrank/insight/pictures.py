@@ -14,6 +14,7 @@ from cbrank.study.report.canvas import GRID, INK, WIDTH, dots, write_figure
 from cbrank.study.report.looks import looks
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _LOOKS = looks([])
@@ -75,30 +76,35 @@ def draw_weights(path: Path, names: Sequence[str], weights: Weights, title: str)
     title : str
         The title.
     """
-    places = np.arange(len(names))
 
     def draw(figure: "Figure") -> None:
         axes = figure.subplots()
-        axes.axvline(0, color=INK, linewidth=0.6)
-        if weights.deviations is not None:
-            axes.hlines(
-                places,
-                weights.weights - weights.deviations,
-                weights.weights + weights.deviations,
-                color=_CURVE.colour,
-                linewidth=1.2,
-            )
-        dots(axes, _CURVE, weights.weights, places, "")
-        axes.set_yticks(places, [_short(name) for name in names])
-        axes.set(
-            title=_plain(title),
-            xlabel="weight" if weights.deviations is None else "weight ± its standard deviation",
-            ylim=(len(names) - 0.5, -0.5),
-        )
-        axes.grid(visible=True, axis="x")
-        axes.tick_params(axis="y", length=0)
+        put_weights(axes, names, weights)
+        axes.set_title(_plain(title))
 
     write_figure(draw, path, (WIDTH, 1.2 + 0.22 * len(names)))
+
+
+def put_weights(axes: "Axes", names: Sequence[str], weights: Weights) -> None:
+    """Draw weights with their deviations on axes, the first on top."""
+    places = np.arange(len(names))
+    axes.axvline(0, color=INK, linewidth=0.6)
+    if weights.deviations is not None:
+        axes.hlines(
+            places,
+            weights.weights - weights.deviations,
+            weights.weights + weights.deviations,
+            color=_CURVE.colour,
+            linewidth=1.2,
+        )
+    dots(axes, _CURVE, weights.weights, places, "")
+    axes.set_yticks(places, [_short(name) for name in names])
+    axes.set(
+        xlabel="weight" if weights.deviations is None else "weight ± its standard deviation",
+        ylim=(len(names) - 0.5, -0.5),
+    )
+    axes.grid(visible=True, axis="x")
+    axes.tick_params(axis="y", length=0)
 
 
 def _short(name: str) -> str:

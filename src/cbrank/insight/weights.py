@@ -30,12 +30,24 @@ class Weights(NamedTuple):
     deviations: NDArray[np.float64] | None
     effects: NDArray[np.float64]
 
+    def at(self, places: Any) -> "Weights":
+        """Return some of them, by an index or a slice."""
+        return Weights(*(None if array is None else array[places] for array in self))  # type: ignore[arg-type]
+
     def first(self, count: int) -> "Weights":
         """Return the first few of them."""
-        deviations = None if self.deviations is None else self.deviations[:count]
-        return Weights(
-            self.features[:count], self.weights[:count], deviations, self.effects[:count]
+        return self.at(slice(count))
+
+    def standardised(self) -> "Weights":
+        """Return them per standard deviation of the feature, so that they compare."""
+        spread = np.divide(
+            self.effects,
+            np.abs(self.weights),
+            out=np.zeros_like(self.effects),
+            where=self.weights != 0,
         )
+        deviations = None if self.deviations is None else self.deviations * spread
+        return self._replace(weights=self.weights * spread, deviations=deviations)
 
 
 def by_effect(ranker: Ranker) -> Weights:
@@ -65,8 +77,7 @@ def by_effect(ranker: Ranker) -> Weights:
     effects = np.abs(weights) * _spread(ranker._buffered_rows()[1])
     surest = np.abs(weights) if deviations is None else np.abs(weights) / deviations
     order = np.lexsort((-surest, -effects))
-    deviations = None if deviations is None else deviations[order]
-    return Weights(order, weights[order], deviations, effects[order])
+    return Weights(np.arange(len(weights)), weights, deviations, effects).at(order)
 
 
 def _deviations(ranker: Ranker) -> NDArray[np.float64] | None:
