@@ -189,7 +189,7 @@ class File:
         """Widen a ranker to rows of this width: features appear as a stream goes."""
         refuse_too_wide(ranker, width, self.widest)
         if width > ranker.n_features_in_:
-            ranker._widen(width)
+            ranker._resize(width)
 
     def explained(self, error: ValueError, prior: CBRanker) -> ValueError:  # noqa: ARG002
         """Return the error, which names file and line."""
