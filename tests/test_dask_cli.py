@@ -1,6 +1,8 @@
 """``cbrank train --scheduler`` and ``cbrank reproduce --backend dask`` on a cluster."""
 
 import json
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -134,6 +136,16 @@ def test_a_bad_address_is_one_sentence_soon(here, command, address):
     assert sentence.startswith(f"no Dask scheduler answers at {address!r}")
     assert time.monotonic() - began < 15
     assert {path.suffix for path in here.iterdir()} == {".svm", ".csv"}
+
+
+def test_without_dask_it_says_what_to_install():
+    code = "import sys; sys.modules['distributed'] = None; import cbrank.dask"
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert process.stderr.splitlines()[-1] == (
+        "ImportError: learning on a cluster needs distributed: pip install 'cbrank[dask]'."
+    )
 
 
 def test_going_on_from_files_reads_them_as_those_before(here, address):

@@ -119,8 +119,8 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
 
     See Also
     --------
-    CBRanker : The ranker of each partition, and what `to_local` returns.
-    Files : Files to learn from.
+    cbrank.CBRanker : The ranker of each partition, and what `to_local` returns.
+    cbrank.dask.Files : Files to learn from.
 
     Examples
     --------
