@@ -1,6 +1,6 @@
-"""Print what learning on a cluster gives and costs.
+"""Print what learning on a cluster gives and costs (docs/merging.md).
 
-    python docs/measure_dask.py [speed] [memory] [covtype] [--quick]
+    python docs/measure_dask.py [speed] [memory] [covtype] [--quick] > docs/_dask_measures.md
 
 ``speed``: the same partitions learned by one worker process and by two. ``memory``: how much the
 client's memory grows with the data, which are larger than the memory of a worker. ``covtype``: AUC
@@ -58,7 +58,7 @@ def speed(quick):
             seconds[workers] = time.perf_counter() - begin
     same = "the same ranker to the last bit" if np.array_equal(*weights) else "ANOTHER RANKER"
     print(
-        f"{partitions} partitions of {rows:,} rows and {WIDTH} features: {seconds[1]:.1f} s with one "
+        f"- {partitions} partitions of {rows:,} rows and {WIDTH} features: {seconds[1]:.1f} s with one "
         f"worker, {seconds[2]:.1f} s with two, {seconds[2] / seconds[1]:.2f} of it; {same}."
     )
 
@@ -79,7 +79,7 @@ def one_size(partitions):
         grown = peak() - before
         spilled = max(info["metrics"]["spilled_bytes"]["disk"] for info in workers_of(client))
     print(
-        f"{ranker.n_seen_.sum():,} rows, {8 * WIDTH * rows * partitions / MIB:,.0f} MiB in "
+        f"- {ranker.n_seen_.sum():,} rows, {8 * WIDTH * rows * partitions / MIB:,.0f} MiB in "
         f"{partitions} partitions, two workers of {LIMIT} MiB each: the client's peak grew by "
         f"{grown:.0f} MiB to {before + grown:.0f} MiB; spilled to disk: {spilled / MIB:.0f} MiB."
     )
@@ -99,7 +99,7 @@ def covtype(quick):
     train, test = np.split(order, [len(order) * 4 // 5])
     whole = CBRanker(random_state=0).partial_fit(X[train], y[train])
     auc = whole.score(X[test], y[test])
-    print(f"covtype, {len(train):,} rows, one pass: AUC {auc:.4f}, C {whole.C_:g}.")
+    print(f"- covtype, {len(train):,} rows, one pass: AUC {auc:.4f}, C {whole.C_:g}.")
     with (
         tempfile.TemporaryDirectory() as folder,
         cluster(4) as local,
@@ -116,7 +116,7 @@ def covtype(quick):
             ranker = fitted(client, rows, labels)
             seconds, own = time.perf_counter() - begin, ranker.to_local().score(X[test], y[test])
             print(
-                f"covtype, {partitions} partitions, 4 worker processes: AUC {own:.4f} "
+                f"- covtype, {partitions} partitions, 4 worker processes: AUC {own:.4f} "
                 f"({own - auc:+.4f}), C {ranker.C_:g}, {seconds:.1f} s."
             )
 
@@ -127,6 +127,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="a tenth of it, to see that it runs")
     parser.add_argument("--partitions", type=int)
     given = parser.parse_args()
+    sys.stdout.reconfigure(line_buffering=True)  # in step with the processes it starts
     if given.what == ["one_size"]:
         one_size(given.partitions)
         return
