@@ -417,6 +417,14 @@ def test_blocks_that_do_not_match_are_refused(client):
         ranker.fit(rows, y)
 
 
+def test_one_delayed_block_is_to_be_put_in_a_list(client):
+    ranker, (X, y) = DaskCBRanker(client=client), some_rows(20)
+    with pytest.raises(ValueError, match=r"a list of delayed blocks .* and it is Delayed"):
+        ranker.fit(delayed(X), delayed(y))
+    with pytest.raises(ValueError, match=r"y must be .* a list of delayed blocks, like"):
+        ranker.fit([delayed(X)], delayed(y))
+
+
 @pytest.mark.parametrize("X", [np.ones((2, 2)), [[1.0]], [], None])
 def test_other_rows_are_refused_with_the_cure(client, X):
     with pytest.raises(ValueError, match=r"X must be a dask array.*: use CBRanker for rows in mem"):
