@@ -1,6 +1,7 @@
 """Rankers that learned apart, merged: Gaussians with the prior counted once, one buffer, one count."""
 
 import copy
+import time
 from collections import Counter
 from itertools import pairwise
 
@@ -17,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 import cbrank
 from cbrank import CBRanker, CBRankerCV, OAMRanker, merge
 from cbrank.merging import tempered
+from cbrank.merging.buffers import _chances
 
 FIXED = [name for name in CBR if "auto" not in name]
 
@@ -272,6 +274,27 @@ def test_a_merged_reservoir_depends_on_the_rankers_alone():
     shards = learned("cbr-reservoir", X, y, [300])
     for ours, theirs in zip(buffered(merge(shards)), buffered(merge(shards)), strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+def test_reservoirs_of_very_many_rows_merge_as_fast_as_those_of_few():
+    X, y = real("german")
+    shards = learned("cbr-reservoir", X, y, [200, 400])
+    for shard in shards:
+        shard._buffer.seen[:] *= 10**7
+    began = time.monotonic()
+    merged = merge(shards)
+    assert time.monotonic() - began < 1.0
+    assert merged.n_seen_.sum() == len(y) * 10**7
+    assert merged._buffer.size.tolist() == [merged.buffer_size] * 2
+
+
+@pytest.mark.parametrize(
+    ("crowd", "rows", "drawn"), [(9, 4, 3), (9, 9, 4), (9, 0, 4), (99, 95, 50)]
+)
+def test_chances_are_hypergeometric(crowd, rows, drawn):
+    chances = _chances(crowd, rows, drawn)
+    expected = stats.hypergeom(crowd, rows, drawn).pmf(np.arange(len(chances)))
+    np.testing.assert_allclose(chances, expected, rtol=1e-12, atol=1e-15)
 
 
 # What can be merged, and what becomes of it -----------------------------------------------------
