@@ -342,6 +342,24 @@ def test_rankers_with_a_cross_validated_c_merge_as_plain_ones():
     np.testing.assert_array_equal(merge(shards).coef_, merge(plain).coef_)
 
 
+def test_the_race_of_a_further_round_counts_every_pair_once():
+    X, y = real("german")
+    shards = learned("cbr-auto", X, y, [250, 500, 750])
+    assert len({shard.C_ for shard in shards}) > 1
+    prior = merge(shards)
+    alone = prior.progressive_auc_path_[prior.Cs_ == prior.C_]
+    again = gone_on(prior, X, y, [300, 600])
+    np.testing.assert_array_equal(
+        merge(again, prior).progressive_auc_path_[prior.Cs_ != prior.C_],
+        prior.progressive_auc_path_[prior.Cs_ != prior.C_],
+    )
+    whole = merge(again, prior)
+    met = whole.n_pairs_ - prior.n_pairs_
+    right = whole.progressive_auc_ * whole.n_pairs_ - prior.progressive_auc_ * prior.n_pairs_
+    expected = (alone * prior.n_pairs_ + right) / (prior.n_pairs_ + met)
+    np.testing.assert_allclose(whole.progressive_auc_path_[prior.Cs_ == prior.C_], expected)
+
+
 def refused(change):
     X, y = real("german", 200)
     one = make("cbr").partial_fit(X, y)
