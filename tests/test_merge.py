@@ -6,6 +6,7 @@ from collections import Counter
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from conftest import real
 from hypothesis import given, settings
@@ -358,6 +359,22 @@ def test_the_race_of_a_further_round_counts_every_pair_once():
     right = whole.progressive_auc_ * whole.n_pairs_ - prior.progressive_auc_ * prior.n_pairs_
     expected = (alone * prior.n_pairs_ + right) / (prior.n_pairs_ + met)
     np.testing.assert_allclose(whole.progressive_auc_path_[prior.Cs_ == prior.C_], expected)
+
+
+def test_of_very_many_names_the_first_that_differs_is_told():
+    names = [f"word{place}" for place in range(2000)]
+    rows = pd.DataFrame(np.eye(2, 2000), columns=names)
+    one = CBRanker(1.0, covariance="diagonal").partial_fit(rows, [0, 1])
+    other = CBRanker(1.0, covariance="diagonal").partial_fit(
+        rows.rename(columns={"word7": "it"}), [0, 1]
+    )
+    bare = CBRanker(1.0, covariance="diagonal").partial_fit(rows.to_numpy(), [0, 1])
+    with pytest.raises(
+        ValueError, match=r"feature_names_in_\[7\] 'it' and rankers\[0\] has 'word7':"
+    ):
+        merge([one, other])
+    with pytest.raises(ValueError, match=r"has feature_names_in_ None and .{1,200}$"):
+        merge([one, bare])
 
 
 def refused(change):
