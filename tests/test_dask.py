@@ -1,5 +1,6 @@
 """`DaskCBRanker` on a real cluster of two worker processes."""
 
+import asyncio
 import inspect
 import io
 import logging
@@ -438,6 +439,18 @@ def test_the_client_made_last_is_the_default():
         assert ranker.fit([delayed(X)], [delayed(y)]).n_seen_.sum() == 20
     with pytest.raises(ValueError, match=r"There is no Dask client: make one by `from dask"):
         ranker.fit([delayed(X)], [delayed(y)])
+
+
+def test_an_asynchronous_client_is_refused():
+    X, y = some_rows(20)
+
+    async def fit():
+        options = {"processes": False, "n_workers": 0, "dashboard_address": ":0"}
+        async with Client(asynchronous=True, **options) as client:
+            DaskCBRanker(C=0.5, client=client).fit([delayed(X)], [delayed(y)])
+
+    with pytest.raises(ValueError, match="The client is asynchronous"):
+        asyncio.run(fit())
 
 
 def test_what_is_forgotten_cannot_be_gone_on_from(client):

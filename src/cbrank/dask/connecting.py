@@ -10,15 +10,18 @@ _PATIENCE = "5s"
 
 def client_or_default(client: Client | None) -> Client:
     """Return the client given, or the one that was made last."""
-    if client is not None:
-        return client
     try:
-        return default_client()
+        found = default_client() if client is None else client
     except ValueError:
         raise ValueError(
             "There is no Dask client: make one by `from dask.distributed import Client; client = "
             "Client()` for this machine or `Client(ADDRESS)` for a cluster, or pass client=."
         ) from None
+    if found.asynchronous:
+        raise ValueError(
+            "The client is asynchronous, and learning waits for it: make one that is not."
+        )
+    return found
 
 
 @contextmanager
