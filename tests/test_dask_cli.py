@@ -20,6 +20,7 @@ pytest.importorskip("distributed", reason="the cluster needs the extra dask")
 from dask.distributed import Client, LocalCluster
 
 from cbrank.dask import DaskCBRanker, Files
+from cbrank.dask.connecting import connected
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +138,24 @@ def test_a_bad_address_is_one_sentence_soon(here, command, address):
     assert sentence.startswith(f"no Dask scheduler answers at {address!r}")
     assert time.monotonic() - began < 15
     assert {path.suffix for path in here.iterdir()} == {".svm", ".csv"}
+
+
+def cancelled(client):
+    future = client.submit(abs, -1, pure=False)
+    future.cancel()
+    future.result()
+
+
+def closed(client):
+    client.close()
+    client.submit(abs, -1)
+
+
+@pytest.mark.parametrize("lost", [cancelled, closed])
+def test_a_scheduler_that_is_lost_is_one_sentence(address, lost):
+    sentence = "was lost or restarted meanwhile: start it"
+    with pytest.raises(ValueError, match=sentence), connected(address) as client:
+        lost(client)
 
 
 def test_without_dask_it_says_what_to_install():

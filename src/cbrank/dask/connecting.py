@@ -1,9 +1,11 @@
 """The client of a cluster."""
 
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 
 from distributed import Client, KilledWorker, default_client
+from distributed.client import ClosedClientError
 
 _PATIENCE = "5s"
 
@@ -41,4 +43,9 @@ def connected(address: str) -> Iterator[Client]:
             raise ValueError(
                 f"a task was given up after {error.allowed_failures + 1} workers were lost over it, "
                 "perhaps for want of memory: give workers more of it, or make partitions smaller."
+            ) from error
+        except (CancelledError, ClosedClientError) as error:
+            raise ValueError(
+                f"the scheduler at {address} was lost or restarted meanwhile: start it, and then this "
+                "again."
             ) from error
