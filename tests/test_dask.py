@@ -1,5 +1,6 @@
 """`DaskCBRanker` on a real cluster of two worker processes."""
 
+import asyncio
 import inspect
 import io
 import logging
@@ -417,6 +418,14 @@ def test_blocks_that_do_not_match_are_refused(client):
         ranker.fit(rows, y)
 
 
+def test_one_delayed_block_is_to_be_put_in_a_list(client):
+    ranker, (X, y) = DaskCBRanker(client=client), some_rows(20)
+    with pytest.raises(ValueError, match=r"a list of delayed blocks .* and it is Delayed"):
+        ranker.fit(delayed(X), delayed(y))
+    with pytest.raises(ValueError, match=r"y must be .* a list of delayed blocks, like"):
+        ranker.fit([delayed(X)], delayed(y))
+
+
 @pytest.mark.parametrize("X", [np.ones((2, 2)), [[1.0]], [], None])
 def test_other_rows_are_refused_with_the_cure(client, X):
     with pytest.raises(ValueError, match=r"X must be a dask array.*: use CBRanker for rows in mem"):
@@ -430,6 +439,18 @@ def test_the_client_made_last_is_the_default():
         assert ranker.fit([delayed(X)], [delayed(y)]).n_seen_.sum() == 20
     with pytest.raises(ValueError, match=r"There is no Dask client: make one by `from dask"):
         ranker.fit([delayed(X)], [delayed(y)])
+
+
+def test_an_asynchronous_client_is_refused():
+    X, y = some_rows(20)
+
+    async def fit():
+        options = {"processes": False, "n_workers": 0, "dashboard_address": ":0"}
+        async with Client(asynchronous=True, **options) as client:
+            DaskCBRanker(C=0.5, client=client).fit([delayed(X)], [delayed(y)])
+
+    with pytest.raises(ValueError, match="The client is asynchronous"):
+        asyncio.run(fit())
 
 
 def test_what_is_forgotten_cannot_be_gone_on_from(client):

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -19,6 +20,7 @@ pytest.importorskip("distributed", reason="the cluster needs the extra dask")
 from dask.distributed import Client, LocalCluster
 
 from cbrank.dask import DaskCBRanker, Files
+from cbrank.dask.connecting import connected
 
 
 @pytest.fixture(scope="module")
@@ -138,6 +140,24 @@ def test_a_bad_address_is_one_sentence_soon(here, command, address):
     assert {path.suffix for path in here.iterdir()} == {".svm", ".csv"}
 
 
+def cancelled(client):
+    future = client.submit(abs, -1, pure=False)
+    future.cancel()
+    future.result()
+
+
+def closed(client):
+    client.close()
+    client.submit(abs, -1)
+
+
+@pytest.mark.parametrize("lost", [cancelled, closed])
+def test_a_scheduler_that_is_lost_is_one_sentence(address, lost):
+    sentence = "was lost or restarted meanwhile: start it"
+    with pytest.raises(ValueError, match=sentence), connected(address) as client:
+        lost(client)
+
+
 def test_without_dask_it_says_what_to_install():
     code = "import sys; sys.modules['distributed'] = None; import cbrank.dask"
     process = subprocess.run(
@@ -163,6 +183,29 @@ def test_going_on_from_files_reads_them_as_those_before(here, address):
         ranker.partial_fit("rows2.svm")
         assert ranker.covariance_.shape == (7, 7)
         assert ranker.columns_.width_ == 7
+
+
+def test_going_on_from_files_divides_rows_by_their_length_as_before(here, address):
+    with Client(address, set_as_default=False) as client:
+        fitted = [
+            DaskCBRanker(0.5, random_state=0, client=client)
+            .fit(Files("rows0.svm", scale="unit"))
+            .partial_fit(more)
+            for more in ("rows1.svm", Files("rows1.svm", scale="unit"))
+        ]
+    np.testing.assert_array_equal(fitted[0].coef_, fitted[1].coef_)
+
+
+def test_a_cluster_without_workers_is_told_of_and_waited_for(here):
+    with LocalCluster(
+        processes=False, protocol="tcp://", n_workers=0, dashboard_address=":0"
+    ) as cluster:
+        soon = threading.Timer(2.0, cluster.scale, [1])
+        soon.start()
+        out, err = call("train", "rows0.svm", "-o", "m", "--scheduler", cluster.scheduler_address)
+        soon.join()
+    assert err.startswith("Note: the cluster has no workers yet; this waits for the first.\n")
+    assert out.startswith("Learned from 400 rows")
 
 
 def test_rows_are_found_whose_label_is_rare(here, address):

@@ -210,6 +210,12 @@ def test_a_share_is_between_0_and_1(forgetting):
         CBRanker(forgetting=forgetting).partial_fit([[0.0], [1.0]], [0, 1])
 
 
+def test_the_smallest_share_forgets_nothing(german):
+    X, y = german
+    forgetful, keen = (CBRanker(0.1, forgetting=share).partial_fit(X, y) for share in (5e-324, 0.0))
+    np.testing.assert_array_equal(forgetful.covariance_, keen.covariance_)
+
+
 def test_the_command_line_forgets(tmp_path):
     X, y = real("german", 300)
     data, model = tmp_path / "german.csv", str(tmp_path / "it.model")

@@ -1,10 +1,12 @@
 """Rankers that learned apart, merged: Gaussians with the prior counted once, one buffer, one count."""
 
 import copy
+import time
 from collections import Counter
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from conftest import real
 from hypothesis import given, settings
@@ -17,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 import cbrank
 from cbrank import CBRanker, CBRankerCV, OAMRanker, merge
 from cbrank.merging import tempered
+from cbrank.merging.buffers import _chances
 
 FIXED = [name for name in CBR if "auto" not in name]
 
@@ -274,6 +277,27 @@ def test_a_merged_reservoir_depends_on_the_rankers_alone():
         np.testing.assert_array_equal(ours, theirs)
 
 
+def test_reservoirs_of_very_many_rows_merge_as_fast_as_those_of_few():
+    X, y = real("german")
+    shards = learned("cbr-reservoir", X, y, [200, 400])
+    for shard in shards:
+        shard._buffer.seen[:] *= 10**7
+    began = time.monotonic()
+    merged = merge(shards)
+    assert time.monotonic() - began < 1.0
+    assert merged.n_seen_.sum() == len(y) * 10**7
+    assert merged._buffer.size.tolist() == [merged.buffer_size] * 2
+
+
+@pytest.mark.parametrize(
+    ("crowd", "rows", "drawn"), [(9, 4, 3), (9, 9, 4), (9, 0, 4), (99, 95, 50)]
+)
+def test_chances_are_hypergeometric(crowd, rows, drawn):
+    chances = _chances(crowd, rows, drawn)
+    expected = stats.hypergeom(crowd, rows, drawn).pmf(np.arange(len(chances)))
+    np.testing.assert_allclose(chances, expected, rtol=1e-12, atol=1e-15)
+
+
 # What can be merged, and what becomes of it -----------------------------------------------------
 
 
@@ -317,6 +341,40 @@ def test_rankers_with_a_cross_validated_c_merge_as_plain_ones():
     plain = [CBRanker(0.5, random_state=0).fit(X[p::2], y[p::2]) for p in range(2)]
     assert type(merge(shards)) is CBRanker
     np.testing.assert_array_equal(merge(shards).coef_, merge(plain).coef_)
+
+
+def test_the_race_of_a_further_round_counts_every_pair_once():
+    X, y = real("german")
+    shards = learned("cbr-auto", X, y, [250, 500, 750])
+    assert len({shard.C_ for shard in shards}) > 1
+    prior = merge(shards)
+    alone = prior.progressive_auc_path_[prior.Cs_ == prior.C_]
+    again = gone_on(prior, X, y, [300, 600])
+    np.testing.assert_array_equal(
+        merge(again, prior).progressive_auc_path_[prior.Cs_ != prior.C_],
+        prior.progressive_auc_path_[prior.Cs_ != prior.C_],
+    )
+    whole = merge(again, prior)
+    met = whole.n_pairs_ - prior.n_pairs_
+    right = whole.progressive_auc_ * whole.n_pairs_ - prior.progressive_auc_ * prior.n_pairs_
+    expected = (alone * prior.n_pairs_ + right) / (prior.n_pairs_ + met)
+    np.testing.assert_allclose(whole.progressive_auc_path_[prior.Cs_ == prior.C_], expected)
+
+
+def test_of_very_many_names_the_first_that_differs_is_told():
+    names = [f"word{place}" for place in range(2000)]
+    rows = pd.DataFrame(np.eye(2, 2000), columns=names)
+    one = CBRanker(1.0, covariance="diagonal").partial_fit(rows, [0, 1])
+    other = CBRanker(1.0, covariance="diagonal").partial_fit(
+        rows.rename(columns={"word7": "it"}), [0, 1]
+    )
+    bare = CBRanker(1.0, covariance="diagonal").partial_fit(rows.to_numpy(), [0, 1])
+    with pytest.raises(
+        ValueError, match=r"feature_names_in_\[7\] 'it' and rankers\[0\] has 'word7':"
+    ):
+        merge([one, other])
+    with pytest.raises(ValueError, match=r"has feature_names_in_ None and .{1,200}$"):
+        merge([one, bare])
 
 
 def refused(change):

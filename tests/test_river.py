@@ -224,6 +224,19 @@ def test_three_labels_at_once_are_refused():
         RankingClassifier().learn_many(frame, pd.Series(["a", "b", "c"]))
 
 
+@pytest.mark.parametrize("classes", [["a"], ["a", "b", "c"]])
+def test_classes_that_are_not_two_are_refused_at_once(classes):
+    with pytest.raises(ValueError, match=r"two classes|binary"):
+        RankingClassifier(classes=classes)
+
+
+def test_a_label_that_is_not_of_the_classes_given_is_named():
+    model = RankingClassifier(classes=["a", "b"])
+    with pytest.raises(ValueError, match="y has 'c' at row 0, which is neither of the classes 'a'"):
+        model.learn_one({"x": 1.0}, "c")
+    assert model.predict_proba_one({}) == {"a": 0.5, "b": 0.5}
+
+
 # Probabilities ---------------------------------------------------------------------------------------
 
 

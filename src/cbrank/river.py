@@ -87,7 +87,9 @@ class RankingClassifier(MiniBatchClassifier):
                 f"ranker must be one of cbrank's rankers, not {ranker!r}."
             )
         self.classes = classes
-        self._labels = set() if classes is None else set(classes)
+        self._labels = (
+            set() if classes is None else set(_checks.check_classes(list(classes)).tolist())
+        )
         self._held: list[Batch] = []
         self._columns: dict[Any, int] = {}
         self._learner: Ranker | None = None  # it may be wider than there are features
@@ -163,6 +165,8 @@ class RankingClassifier(MiniBatchClassifier):
             self._learner.partial_fit(self._rows(columns, rows), labels)
             self._curve = None
             return
+        if self.classes is not None:
+            _checks.encode(labels, _checks.check_classes(list(self._labels)))
         seen = self._labels.union({False, True} if labels.dtype.kind == "b" else labels.tolist())
         if len(seen) < 2:
             self._held.append((names, rows, labels))

@@ -47,6 +47,8 @@ def learn_on_cluster(
         connected(options["scheduler"]) as client,
         warnings.catch_warnings(record=True) as caught,
     ):
+        if not client.scheduler_info()["workers"]:
+            tell.note("the cluster has no workers yet; this waits for the first.")
         ranker = DaskCBRanker(
             **model.ranker.get_params() | {"shuffle": False},
             rounds=options["passes"],

@@ -143,7 +143,12 @@ def rows_of(X: Any) -> tuple[Any, Any]:
 
 def is_frame(X: Any) -> bool:
     """Say whether this is a dask data frame."""
-    return hasattr(X, "dask") and hasattr(X, "map_partitions") and hasattr(X, "columns")
+    return _is_collection(X) and hasattr(X, "map_partitions") and hasattr(X, "columns")
+
+
+def _is_collection(X: Any) -> bool:
+    """Say whether this has partitions; one delayed object claims to have any attribute."""
+    return not isinstance(X, Delayed) and hasattr(X, "dask") and hasattr(X, "to_delayed")
 
 
 def is_delayed(X: Any) -> bool:
@@ -163,7 +168,7 @@ def _in_step(name: str, values: Any, X: Any) -> list[Delayed]:
         if values.ndim != 1:
             raise ValueError(f"{name} must have one dimension, and it has {values.ndim}.")
         values = _rechunked(name, values, X)
-    elif not (is_delayed(values) or (hasattr(values, "dask") and hasattr(values, "to_delayed"))):
+    elif not (is_delayed(values) or _is_collection(values)):
         raise ValueError(
             f"{name} must be a dask array or series, or a list of delayed blocks, like X; it is "
             f"{type(values).__name__}."

@@ -1,24 +1,29 @@
 """The client of a cluster."""
 
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 
 from distributed import Client, KilledWorker, default_client
+from distributed.client import ClosedClientError
 
 _PATIENCE = "5s"
 
 
 def client_or_default(client: Client | None) -> Client:
     """Return the client given, or the one that was made last."""
-    if client is not None:
-        return client
     try:
-        return default_client()
+        found = default_client() if client is None else client
     except ValueError:
         raise ValueError(
             "There is no Dask client: make one by `from dask.distributed import Client; client = "
             "Client()` for this machine or `Client(ADDRESS)` for a cluster, or pass client=."
         ) from None
+    if found.asynchronous:
+        raise ValueError(
+            "The client is asynchronous, and learning waits for it: make one that is not."
+        )
+    return found
 
 
 @contextmanager
@@ -38,4 +43,9 @@ def connected(address: str) -> Iterator[Client]:
             raise ValueError(
                 f"a task was given up after {error.allowed_failures + 1} workers were lost over it, "
                 "perhaps for want of memory: give workers more of it, or make partitions smaller."
+            ) from error
+        except (CancelledError, ClosedClientError) as error:
+            raise ValueError(
+                f"the scheduler at {address} was lost or restarted meanwhile: start it, and then this "
+                "again."
             ) from error

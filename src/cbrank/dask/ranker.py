@@ -25,7 +25,7 @@ from cbrank.dask import choosing
 from cbrank.dask.blocks import Blocks, blocks_of, is_delayed, is_frame, rows_of
 from cbrank.dask.compiling import hearing
 from cbrank.dask.connecting import client_or_default
-from cbrank.dask.files import Files
+from cbrank.dask.files import Files, Scale
 from cbrank.dask.following import can_be_shown, follow
 from cbrank.dask.learning import Partition, Seed, learn, rows_since, start
 from cbrank.dask.tree import calmed, merged, reduced
@@ -147,6 +147,7 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
 
     _local: CBRanker
     columns_: Columns
+    _scale: Scale
 
     def __init__(
         self,
@@ -230,7 +231,7 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
         if not self.__sklearn_is_fitted__():
             return self._learn(partitions, None, classes)
         if isinstance(partitions, Files):
-            partitions.columns = self._known_columns()
+            partitions.columns, partitions.scale = self._known_columns(), self._scale
         prior = self.to_local().set_params(**self._local_parameters(self._local.C_))
         prior._check_unchanged(classes)
         return self._learn(partitions, prior, None)
@@ -299,7 +300,7 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
         if race is not None:
             self.Cs_, self.progressive_auc_path_ = race.C, _race.progressive_auc(race)
         if isinstance(partitions, Files):
-            self.columns_ = deepcopy(partitions.columns)
+            self.columns_, self._scale = deepcopy(partitions.columns), partitions.scale
             self.columns_.width_ = local.n_features_in_
         if local.n_pairs_ == 0:
             warnings.warn(

@@ -21,12 +21,13 @@ from cbrank.kernels.confidence import (
 )
 
 _MOST_OFTEN = 64  # rows between two times; else a quarter of the memory, as good and cheaper
+_NEVER = 2.0**62  # rows: no stream is as long
 _LEAST_KEPT = 1e-6  # of the evidence: what is left below is rounding
 
 
 def rows_between(share: float) -> int:
     """Return after how many rows there is forgetting."""
-    return max(_MOST_OFTEN, int(1.0 / (4.0 * share)))
+    return int(min(max(_MOST_OFTEN, 1.0 / (4.0 * share)), _NEVER))
 
 
 def forget(model: FullModel | DiagonalModel | SparseModel, share: float) -> None:
@@ -38,7 +39,7 @@ def forget(model: FullModel | DiagonalModel | SparseModel, share: float) -> None
         model.G[...] = kept * model.G + (1.0 - kept)
     else:
         model.variances[...] /= kept + (1.0 - kept) * model.variances
-    _hasten(model, int(4.0 / share))
+    _hasten(model, int(min(4.0 / share, _NEVER)))
 
 
 def _widened(Sigma: np.ndarray, kept: float) -> np.ndarray:

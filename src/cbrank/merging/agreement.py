@@ -1,5 +1,6 @@
 """Which rankers can be merged."""
 
+import reprlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,9 +20,10 @@ def refuse_different(rankers: Sequence[Any], prior: Any) -> None:
     for name, ranker in named.items():
         for fact, value in _facts(ranker).items():
             if value != first[fact]:
+                where, ours, theirs = _difference(fact, value, first[fact])
                 raise ValueError(
-                    f"{name} has {fact} {value!r} and rankers[0] has {first[fact]!r}: only rankers "
-                    "that agree in it can be merged."
+                    f"{name} has {where} {ours} and rankers[0] has {theirs}: only rankers that "
+                    "agree in it can be merged."
                 )
     if prior is not None:
         if prior.forgetting and prior.n_seen_.any():
@@ -34,6 +36,15 @@ def refuse_different(rankers: Sequence[Any], prior: Any) -> None:
                 raise ValueError(
                     f"{name} has seen fewer rows than the prior, so it did not go on from it."
                 )
+
+
+def _difference(fact: str, value: Any, other: Any) -> tuple[str, str, str]:
+    """Return what differs, in few words: of names, of which there may be very many, the first."""
+    if fact == "feature_names_in_" and None not in (value, other):
+        pairs = enumerate(zip(value, other, strict=True))
+        place, (value, other) = next((place, pair) for place, pair in pairs if pair[0] != pair[1])
+        fact = f"{fact}[{place}]"
+    return fact, reprlib.repr(value), reprlib.repr(other)
 
 
 def _refuse_other_kinds(name: str, ranker: Any) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import softmax
 
 from cbrank import kernels
 
@@ -89,10 +89,23 @@ def _sample(
     for place in range(len(held) - 1, -1, -1):
         rows, slots = int(came[place]), held[place]
         among = rows + (known if place else 0)
-        own = stats.hypergeom(among, rows, min(capacity, among))
+        own = _chances(among, rows, min(capacity, among))
         if slots.size:
-            quantile = own.cdf(slots.size - 1) + random.random() * own.pmf(slots.size)
-            wanted = stats.hypergeom(crowd, rows, min(left, crowd)).ppf(min(quantile, 1.0))
-            drawn += [(place, slot) for slot in random.permutation(slots)[: int(wanted)]]
+            quantile = own[: slots.size].sum() + random.random() * own[slots.size :][:1].sum()
+            wanted = np.cumsum(_chances(crowd, rows, min(left, crowd))).searchsorted(quantile)
+            drawn += [(place, slot) for slot in random.permutation(slots)[: min(int(wanted), left)]]
         left, crowd = capacity - len(drawn), crowd - rows
     return drawn
+
+
+def _chances(crowd: int, rows: int, drawn: int) -> NDArray[np.float64]:
+    """Return how likely 0, 1, ... of these rows are among those drawn from a crowd they are of.
+
+    By ratios of neighbours, since the work of scipy.stats.hypergeom grows with the crowd.
+    """
+    fewest = max(0, drawn - (crowd - rows))
+    count = np.arange(fewest, min(rows, drawn), dtype=np.float64)
+    more = (rows - count) * (drawn - count)
+    fewer = (count + 1.0) * (crowd - rows - drawn + count + 1.0)
+    chances = softmax(np.append(0.0, np.cumsum(np.log(more / fewer))))
+    return np.append(np.zeros(fewest), chances)

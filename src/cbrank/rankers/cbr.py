@@ -239,9 +239,10 @@ class CBRanker(Ranker):
             buffer = type(self._buffer)(*(array.copy() for array in self._buffer))
             learn(rows, labels, weights, order, buffer, model, parameters._replace(C=race.C[which]))
             race.tally[which] = model.tally
-        own = parameters._replace(C=race.C[race.alive[0]])
+        leader, before = race.alive[0], self._model.tally.copy()  # merged: of learners with any C
+        own = parameters._replace(C=race.C[leader])
         learn(rows, labels, weights, order, self._buffer, self._model, own)
-        race.tally[race.alive[0]] = self._model.tally
+        race.tally[leader] += self._model.tally - before
 
     def _resize(self, n_features: int) -> None:
         super()._resize(n_features)
