@@ -58,11 +58,13 @@ def test_a_threshold_that_calls_none_positive_is_the_highest_buffered_score(germ
     np.testing.assert_allclose(sureness(ranker, X), expected)
 
 
-def test_a_row_without_deviation_is_sure_unless_it_is_on_the_threshold():
-    ranker = CBRanker(C=1.0).fit([[-1.0], [-2.0], [1.0], [2.0]], [0, 0, 1, 1])
-    assert sureness(ranker, [[0.0]]).tolist() == [np.inf]
-    ranker._threshold = 0.0
-    assert sureness(ranker, [[0.0]]).tolist() == [0.0]
+def test_a_row_that_says_nothing_is_the_least_sure(ranker, german):
+    X = np.vstack([german[0][:5], np.zeros(24)])
+    assert sureness(ranker, X)[-1] == 0.0
+    assert least_sure(ranker, X, 1).tolist() == [5]
+    assert len(least_sure(ranker, X, 0)) == 0
+    with pytest.raises(ValueError, match="n must be 0 or more, got -1"):
+        least_sure(ranker, X, -1)
 
 
 def test_what_is_kept_is_right_more_often():
@@ -74,7 +76,7 @@ def test_what_is_kept_is_right_more_often():
 
 def test_rankers_without_confidence_or_threshold_are_refused(german):
     X, y = german
-    with pytest.raises(TypeError, match="OAMRanker keeps no confidence: use a CBRanker"):
+    with pytest.raises(ValueError, match="OAMRanker keeps no confidence: use a CBRanker"):
         sureness(OAMRanker().fit(X, y), X)
     with pytest.raises(ValueError, match="one class only"):
         least_sure(CBRanker().partial_fit(X[:1], y[:1], classes=[0, 1]), X, 1)

@@ -254,6 +254,31 @@ def test_of_a_long_partition_the_first_rows_choose_C():
     np.testing.assert_array_equal(labels, y[:2048])
 
 
+def test_the_first_block_with_rows_says_what_blocks_are(client):
+    parts, _, _ = partitioned([60, 60])
+    X = [delayed(np.empty((0, 0))), delayed(np.array([])), *(delayed(X) for X, _ in parts)]
+    y = [delayed(np.array([])), delayed(np.array([])), *(delayed(y) for _, y in parts)]
+    ranker = DaskCBRanker(C=0.5, shuffle=False, client=client).fit(X, y)
+    assert_close(ranker, merged_by_hand(parts, C=0.5))
+    with pytest.raises(ValueError, match="every partition is empty"):
+        DaskCBRanker(client=client).partial_fit(X[:2], y[:2], classes=[0, 1])
+    with pytest.raises(ValueError, match=r"Partition 0: a block must be .* and it is list"):
+        DaskCBRanker(client=client).fit([delayed([[1.0], [2.0]])], [delayed(np.array([0, 1]))])
+
+
+def test_rows_of_no_weight_are_no_rows(client):
+    _, X, y = partitioned([60, 60])
+    with pytest.raises(ValueError, match="All sample weights are zero"):
+        DaskCBRanker(client=client).fit(X, y, sample_weight=da.zeros_like(y, dtype=float))
+
+
+def test_rows_in_memory_are_scored_at_once(client):
+    parts, X, y = partitioned([60, 60])
+    ranker = DaskCBRanker(C=0.5, client=client).fit(X, y)
+    rows, labels = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    assert ranker.score(rows, labels) == pytest.approx(ranker.score(X, y))
+
+
 # What it takes and gives --------------------------------------------------------------------------
 
 

@@ -407,6 +407,8 @@ def test_other_refusals():
     one = make("cbr-diagonal").partial_fit(X, y)
     with pytest.raises(ValueError, match="no rankers"):
         merge([])
+    with pytest.raises(ValueError, match=r"rankers\[0\] has learned nothing yet"):
+        merge([CBRankerCV()])
     with pytest.raises(ValueError, match="rows kept 'sparse'"):
         merge([one, make("cbr-diagonal").partial_fit(sparse.csr_array(X), y)])
     with pytest.raises(ValueError, match=r"rankers\[0\] has seen fewer rows than the prior"):

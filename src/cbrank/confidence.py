@@ -1,9 +1,11 @@
 """Confidence put to use: what to label next, what to leave to people, what the ranker goes by."""
 
+import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from cbrank.insight.weights import by_effect
 from cbrank.rankers import CBRanker
@@ -30,7 +32,7 @@ def sureness(ranker: CBRanker, X: Any) -> NDArray[np.float64]:
     Returns
     -------
     ndarray of shape (n_samples,)
-        The distances, 0 or more. A threshold that calls no row positive, or every row, is taken
+        The distances, 0 or more; 0 for a row without a feature that the ranker knows. A threshold that calls no row positive, or every row, is taken
         for the highest, or the lowest, score among the buffered rows.
 
     See Also
@@ -51,14 +53,17 @@ def sureness(ranker: CBRanker, X: Any) -> NDArray[np.float64]:
     (0.74, 0.81)
     """
     if not isinstance(ranker, CBRanker):
-        raise TypeError(f"{type(ranker).__name__} keeps no confidence: use a CBRanker.")
+        raise ValueError(  # noqa: TRY004
+            f"{type(ranker).__name__} keeps no confidence: use a CBRanker."
+        )
     scores, deviations = ranker.decision_function(X, return_std=True)
     if not ranker.n_seen_.all():
         raise ValueError("The ranker has seen one class only, so it has no threshold yet.")
     _, buffered = ranker._buffered_scores()
     off = np.abs(scores - np.clip(ranker.threshold_, buffered.min(), buffered.max()))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(off == 0.0, 0.0, off / deviations)
+    sure: NDArray[np.float64] = np.zeros_like(off)
+    np.divide(off, deviations, out=sure, where=deviations > 0.0)
+    return sure
 
 
 def least_sure(ranker: CBRanker, X: Any, n: int) -> NDArray[np.int64]:
@@ -94,6 +99,8 @@ def least_sure(ranker: CBRanker, X: Any, n: int) -> NDArray[np.int64]:
     >>> confidence.least_sure(ranker, [[1.0], [0.6], [0.1]], 2)
     array([1, 0])
     """
+    if operator.index(n) < 0:
+        raise ValueError(f"n must be 0 or more, got {n}.")
     return np.argsort(sureness(ranker, X), kind="stable")[:n]
 
 
@@ -126,6 +133,7 @@ def plot_weights(ranker: CBRanker, n: int = 20, ax: "Axes | None" = None) -> "Ax
     >>> [label.get_text() for label in axes.get_yticklabels()]
     ['2', '6', '1']
     """
+    check_is_fitted(ranker)
     from cbrank.insight.pictures import put_weights  # noqa: PLC0415
     from cbrank.study.report.extra import need  # noqa: PLC0415
 

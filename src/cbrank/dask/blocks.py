@@ -86,13 +86,31 @@ class Blocks(NamedTuple):
         if classes is None:
             labels = [delayed(_labels)(number, y) for number, y in enumerate(self.y)]
             found = reduced(labels, delayed(_union))
-        example = self.X[0] if self.meta is None else self.meta
-        found, facts = client.gather(client.compute([found, delayed(_facts)(example)]))
-        return Form(_checks.check_classes(found), *facts)
+        found = client.compute(found)
+        facts = self._facts(client) if self.meta is None else _facts(0, self.meta)
+        return Form(_checks.check_classes(found.result()), *facts)
+
+    def _facts(self, client: Client) -> "Facts":
+        """Return the facts about the first block that has rows."""
+        for number, X in enumerate(self.X):
+            if facts := client.compute(delayed(_facts_if_rows)(number, X)).result():
+                return facts  # type: ignore[no-any-return]
+        raise ValueError("There are no rows to learn from: every partition is empty.")
 
 
-def _facts(X: Any) -> tuple[int, bool, NDArray[Any] | None]:
-    """Return the width of a block, whether it is sparse and the names of its columns."""
+Facts = tuple[int, bool, NDArray[Any] | None]  # width, whether sparse, names of columns
+
+
+def _facts_if_rows(number: int, X: Any) -> Facts | None:
+    return _facts(number, X) if np.shape(X)[0] else None
+
+
+def _facts(number: int, X: Any) -> Facts:
+    if len(getattr(X, "shape", ())) != 2:
+        raise ValueError(
+            f"Partition {number}: a block must be an array, a CSR matrix or a data frame of rows and "
+            f"columns, and it is {type(X).__name__}."
+        )
     return X.shape[1], sp.issparse(X), _get_feature_names(X)
 
 

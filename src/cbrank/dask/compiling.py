@@ -67,4 +67,5 @@ def hearing(client: Client) -> Iterator[None]:
     try:
         yield
     finally:
-        client.unsubscribe_topic(_TOPIC)
+        if client.status == "running":
+            client.unsubscribe_topic(_TOPIC)

@@ -293,6 +293,8 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
     def _keep(
         self, local: CBRanker, race: _race.Race | None, partitions: Partitions, anew: bool
     ) -> None:
+        if not local.n_seen_.any():
+            raise ValueError("All sample weights are zero: there is no row to learn from.")
         if anew:
             for name in ("Cs_", "progressive_auc_path_", "columns_"):
                 self.__dict__.pop(name, None)
@@ -386,7 +388,7 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : dask array, dask data frame or list of delayed blocks
-            Rows.
+            Rows; those in memory are scored at once.
         y : dask array, dask series or list of delayed blocks
             Their labels.
         sample_weight : dask array, dask series or list of delayed blocks, default=None
@@ -398,6 +400,8 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
             The share of (positive, negative) pairs ranked right, ties counted half.
         """
         check_is_fitted(self)
+        if not (dask.is_dask_collection(X) or is_delayed(X)):
+            return self._local.score(X, y, sample_weight)
         blocks = blocks_of(X, y, sample_weight)
         ranker, dtype = delayed(self._local, traverse=False), np.dtype(np.float64)
         score = partial(_of_block, method="decision_function", dtype=dtype)

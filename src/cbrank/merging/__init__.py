@@ -94,7 +94,9 @@ def tempered(merged: CBRanker, prior: CBRanker, shards: int) -> CBRanker:
 
 
 def _plain(ranker: Any) -> Any:
-    return ranker._as_cbranker() if isinstance(ranker, CBRankerCV) else ranker
+    """Return a `CBRankerCV` that has learned as a `CBRanker`, and anything else as it is."""
+    searched = isinstance(ranker, CBRankerCV) and ranker.__sklearn_is_fitted__()
+    return ranker._as_cbranker() if searched else ranker
 
 
 def _without_model(ranker: CBRanker) -> CBRanker:
