@@ -20,17 +20,17 @@ $(VENV)/.pip:
 
 $(VENV)/.user: pyproject.toml | $(VENV)/.pip
 	@echo "Installing cbrank into $(VENV) ..."
-	@$(PIP) install --editable '.[report]'
+	@$(PIP) install --no-compile --editable '.[report]'
 	@touch $@
 
 $(VENV)/.bench: pyproject.toml | $(VENV)/.pip
 	@echo "Installing cbrank and its peers into $(VENV) ..."
-	@$(PIP) install --editable '.[bench]'
+	@$(PIP) install --no-compile --editable '.[bench]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/.pip
 	@echo "Installing cbrank and what its checks need into $(VENV) (some minutes the first time) ..."
-	@$(PIP) install --editable '.[report]' --group dev
+	@$(PIP) install --no-compile --editable '.[report]' --group dev
 	@touch $@ $(VENV)/.user
 
 demo: $(VENV)/.user  ## Run the paper's study on the embedded data sets and write report.html
