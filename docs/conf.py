@@ -5,18 +5,18 @@ from pathlib import Path
 
 import cbrank
 
-sys.path.insert(0, str(Path(__file__).parent))  # for gallery_setup
+sys.path.insert(0, str(Path(__file__).parent))  # for gallery_setup and mathml
 
 project = "cbrank"
 copyright = "2026, the cbrank developers"
 release = version = cbrank.__version__
 
 extensions = [
+    "mathml",
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
@@ -55,6 +55,7 @@ sphinx_gallery_conf = {
     "parallel": 2,
 }
 
+html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "cbrank"
 html_static_path = ["_static"]
