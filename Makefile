@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 QUIETLY := $(BIN)/python -c 'import subprocess, sys; p = subprocess.run(sys.argv[1:], capture_output=True, text=True); p.returncode and print(p.stdout, p.stderr); sys.exit(p.returncode)'
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint warm docs bench clean
+.PHONY: help demo test lint docs bench clean
 
 help:  ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' Makefile
@@ -49,11 +49,12 @@ lint: $(VENV)/.dev  ## Check style, types, layers and documentation
 	@$(QUIETLY) $(BIN)/repo-review .
 	@$(BIN)/python docs/check_docstrings.py
 
-warm: $(VENV)/.dev
-	@$(QUIETLY) $(BIN)/cbrank warmup
+warm-%: $(VENV)/.dev
+	@$(QUIETLY) $(BIN)/cbrank warmup --only $*
 
 test: $(VENV)/.dev  ## Run every check
-	@$(MAKE) --no-print-directory --jobs 2 lint warm
+	@$(MAKE) --no-print-directory --jobs 2 \
+		warm-cbr,measuring warm-oam,opauc,adaoam,uniexp,scw,ftrlauc,spauc,reading lint
 	@$(BIN)/python -m pytest --quiet -r fE --numprocesses 2 --dist worksteal
 
 docs: $(VENV)/.dev  ## Build the documentation into docs/_build

@@ -1,5 +1,6 @@
 """Real data for the tests."""
 
+import functools
 import os
 
 import numpy as np
@@ -19,6 +20,13 @@ SCALINGS = {
 }
 
 
+@functools.lru_cache(maxsize=8)
+def loaded(name):
+    """Rows and labels as they come; nobody writes into them."""
+    X, y, _ = datasets.load(name)
+    return X, y
+
+
 def real(name, rows=None, scaling="none"):
     """Rows of a data set in a fixed random order; a test skips where the set is not here."""
     if name not in datasets.available():
@@ -26,7 +34,7 @@ def real(name, rows=None, scaling="none"):
         if os.environ.get("CBRANK_DATA_REQUIRED"):
             pytest.fail(reason)
         pytest.skip(reason)
-    X, y, _ = datasets.load(name)
+    X, y = loaded(name)
     order = np.random.RandomState(0).permutation(len(y))[:rows]
     return SCALINGS[scaling](X[order]), y[order]
 
