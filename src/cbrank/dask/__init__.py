@@ -3,6 +3,7 @@
 * ``ranker``: `DaskCBRanker`
 * ``blocks``, ``files``: partitions in memory and on disk
 * ``learning``: what workers do with one partition; ``tree``: how what they learned is merged
+* ``scoring``: scores, when they are asked for
 * ``choosing``: the C of all partitions, where it is "auto"
 * ``compiling``: once on each machine; ``following``: the progress bar; ``connecting``: the client
 """

@@ -2,34 +2,31 @@
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy, deepcopy
-from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
 import dask
-import dask.array as da
 import numpy as np
 from dask import delayed
 from dask.delayed import Delayed
 from distributed import Client
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.metrics import roc_auc_score
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from cbrank.dask import choosing
-from cbrank.dask.blocks import Blocks, blocks_of, is_delayed, is_frame, rows_of
+from cbrank.dask import choosing, scoring
+from cbrank.dask.blocks import Blocks, blocks_of
 from cbrank.dask.compiling import hearing
 from cbrank.dask.connecting import client_or_default
 from cbrank.dask.files import Files, Scale
 from cbrank.dask.following import can_be_shown, follow
 from cbrank.dask.learning import Partition, Seed, learn, rows_since, start
 from cbrank.dask.tree import calmed, merged, reduced
-from cbrank.rankers import CBRanker, _checks, _race
+from cbrank.rankers import CBRanker, _race
 from cbrank.streams import Columns
 
 _ANY_SIZE = {"distributed.admin.large-graph-warning-threshold": "1 PiB"}  # a model is sent as it is
@@ -350,7 +347,8 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
         dask array of shape (n_samples,) or dask series
             The scores, in the partitions of `X`: the higher, the likelier positive.
         """
-        return self._lazily("decision_function", X, np.dtype(np.float64))
+        check_is_fitted(self)
+        return scoring.lazily(self._local, "decision_function", X, np.dtype(np.float64))
 
     def predict(self, X: Any) -> Any:
         """Predict the positive class where the score reaches `threshold_`, when it is asked for.
@@ -366,21 +364,7 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
             One of the two labels for each row, in the partitions of `X`.
         """
         check_is_fitted(self)
-        return self._lazily("predict", X, self.classes_.dtype)
-
-    def _lazily(self, method: str, X: Any, dtype: np.dtype[Any]) -> Any:
-        check_is_fitted(self)
-        if not (dask.is_dask_collection(X) or is_delayed(X)):
-            return getattr(self._local, method)(X)
-        X, _ = rows_of(X)
-        call = partial(_of_block, method=method, dtype=dtype)
-        ranker = delayed(self._local, traverse=False)
-        if isinstance(X, da.Array):
-            return X.map_blocks(call, ranker, drop_axis=1, meta=np.empty(0, dtype))
-        if is_frame(X):
-            return X.map_partitions(partial(_of_frame, call), ranker, meta=(None, dtype))
-        blocks = [delayed(call)(block, ranker) for block in X]
-        return da.concatenate([da.from_delayed(block, (np.nan,), dtype) for block in blocks])
+        return scoring.lazily(self._local, "predict", X, self.classes_.dtype)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the area under the ROC curve; a worker holds all scores meanwhile.
@@ -400,13 +384,9 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
             The share of (positive, negative) pairs ranked right, ties counted half.
         """
         check_is_fitted(self)
-        if not (dask.is_dask_collection(X) or is_delayed(X)):
+        if not scoring.is_lazy(X):
             return self._local.score(X, y, sample_weight)
-        blocks = blocks_of(X, y, sample_weight)
-        ranker, dtype = delayed(self._local, traverse=False), np.dtype(np.float64)
-        score = partial(_of_block, method="decision_function", dtype=dtype)
-        scores = [delayed(score)(block, ranker) for block in blocks.X]
-        auc = delayed(_auc)(scores, blocks.y, blocks.weights, self.classes_)
+        auc = scoring.auc(self._local, blocks_of(X, y, sample_weight))
         with dask.config.set(_ANY_SIZE):
             return float(client_or_default(self.client).compute(auc).result())
 
@@ -450,21 +430,3 @@ def _partitions(X: Any, y: Any, sample_weight: Any) -> Partitions:
     if y is not None or sample_weight is not None:
         raise ValueError("Files bring their labels along and have no weights: leave y out.")
     return Files(X) if named else copy(X)
-
-
-def _of_block(X: Any, ranker: CBRanker, method: str, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return the scores or labels of a block, which may be empty."""
-    return getattr(ranker, method)(X) if X.shape[0] else np.empty(0, dtype)
-
-
-def _of_frame(call: Callable[..., NDArray[Any]], X: Any, ranker: CBRanker) -> Any:
-    """Return the same as a series with the index of the frame."""
-    return X._constructor_sliced(call(X, ranker), index=X.index)
-
-
-def _auc(
-    scores: list[NDArray[np.float64]], y: list[Any], weights: list[Any] | None, classes: Any
-) -> float:
-    labels = _checks.encode(np.concatenate([np.asarray(block) for block in y]), classes)
-    weight = None if weights is None else np.concatenate(weights)
-    return float(roc_auc_score(labels, np.concatenate(scores), sample_weight=weight))
