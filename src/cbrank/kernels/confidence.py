@@ -17,6 +17,10 @@ PAPER, PRECISION, DROP = range(3)
 ROWS, PAIRS, UPDATES, TWICE_RIGHT = range(4)
 
 EPSILON = np.finfo(np.float64).eps
+LARGEST_C = 1e150  # a larger one would not change a step, but could overflow
+SMALLEST_VARIANCE = 1e-290  # of a weight or a pair: what is below is rounding, and not to be divided by
+ROUNDING = 1e-12  # share of its terms below which a sum is: what stays has some four digits
+_ALL_BUT_ROUNDING = 1.0 - 1e-12  # of the wanted margin: the pair updated last has just that
 TIED = 1e-9  # share of two scores by which they differ where rounding might tell
 
 
@@ -86,31 +90,40 @@ def scw_step(margin, variance, C, phi):
 
     The margin is taken in standard deviations, and the forms are free of cancellation and
     overflow. Both are zero where the margin already has the wanted confidence, and where the
-    variance is zero, infinite or not a number.
+    variance is next to nothing, infinite or not a number.
     """
-    if not (0.0 < variance < math.inf and margin < phi * math.sqrt(variance)):
+    deviation = math.sqrt(max(variance, 0.0))
+    wanted = phi * deviation * _ALL_BUT_ROUNDING
+    if not (SMALLEST_VARIANCE < variance < math.inf and margin < wanted):
         return 0.0, 0.0
     psi, zeta = 1.0 + phi**2 / 2.0, 1.0 + phi**2
-    deviation = math.sqrt(variance)
     m = margin / deviation
     root = phi * math.sqrt(m * m * phi**2 / 4.0 + zeta)
     if m > 0.0:
         alpha = (phi**2 - m * m) / (deviation * (m * psi + root))
     else:
         alpha = (root - m * psi) / (deviation * zeta)
-    alpha = min(C, alpha)
+    alpha = min(C, LARGEST_C, alpha)
     if not alpha > 0.0:
         return 0.0, 0.0
-    information = scw_information(alpha, variance, phi)
-    return alpha, information / (1.0 + information * variance)
+    added = _added(alpha, deviation, phi)
+    return alpha, added / (1.0 + added) / variance
+
+
+@jit
+def _added(alpha, deviation, phi):
+    """Return what a step adds to the precision along z, as a share of what it was.
+
+    More than 1 / EPSILON would leave a variance that rounding cannot tell from zero.
+    """
+    gain = alpha * phi * deviation
+    return min(gain * (gain + math.hypot(gain, 2.0)) / 2.0, 1.0 / EPSILON)
 
 
 @jit
 def scw_information(alpha, variance, phi):
     """Return alpha phi / sqrt(u): what a step adds to the precision along z."""
-    deviation = math.sqrt(variance)
-    gain = alpha * phi * deviation
-    return alpha * phi * (gain + math.hypot(gain, 2.0)) / (2.0 * deviation)
+    return _added(alpha, math.sqrt(variance), phi) / variance
 
 
 # The average with polynomial decay, avg += 4 / (t + 4) (mu - avg), t = 0, 1, ..., touches every
@@ -152,13 +165,22 @@ def count_pairs(model, x, buffer, other, sign, margins):
 
 
 @jit
-def norm_bound(z, s, Sigma):
-    """Return a bound of sqrt(z' Sigma z), given s = Sigma z, that rounding cannot undercut."""
-    square, rounding = 0.0, 0.0
+def is_rounding(variance, z, Sigma):
+    """Say whether z' Sigma z is so small beside what it was summed from that it may be rounding.
+
+    Of columns that are copies of each other Sigma holds the variance of the sum as a difference of
+    large numbers. What is left of it after that may have any size and sign, and would move the
+    mean anywhere.
+    """
+    square = 0.0
     for i in range(z.size):
-        square += z[i] * s[i]
-        rounding += z[i] * z[i] * Sigma[i, i]
-    return math.sqrt(max(square, 0.0) + EPSILON * z.size**2 * rounding)
+        square += z[i] * z[i]
+    if variance >= ROUNDING * square:  # as no variance is above the prior's, which is 1
+        return False
+    square = 0.0
+    for i in range(z.size):
+        square += z[i] * z[i] * Sigma[i, i]
+    return not variance >= ROUNDING * square
 
 
 @jit
@@ -171,7 +193,7 @@ def shrink(Sigma, s, scale, least):
     for i in range(s.size):
         s[i] *= scale
     for i in range(s.size):
-        floor = least * Sigma[i, i]
+        floor = max(least * Sigma[i, i], SMALLEST_VARIANCE)
         for j in range(s.size):
             Sigma[i, j] -= s[i] * s[j]
         Sigma[i, i] = max(Sigma[i, i], floor)

@@ -13,9 +13,11 @@ from cbrank.kernels.buffers import row_weight, store
 from cbrank.kernels.confidence import (
     DROP,
     EPSILON,
+    LARGEST_C,
     PAPER,
     PRECISION,
     ROWS,
+    SMALLEST_VARIANCE,
     UPDATES,
     boost_of,
     count_pairs,
@@ -31,16 +33,18 @@ _FEW = 32  # rows of a call that do not repay measuring the buffered ones
 def more_precise(G, z, beta, information, form):
     """Return a feature's precision after a step, in one of the three forms."""
     if form == PRECISION:
-        return G + information * z * z
-    if form == DROP:
-        return G / max(1.0 - beta * z * z / G, EPSILON)
-    return G + beta * z * z
+        more = G + information * z * z
+    elif form == DROP:
+        more = G / max(1.0 - beta * z * z / G, EPSILON)
+    else:
+        more = G + beta * z * z
+    return min(more, 1.0 / SMALLEST_VARIANCE)
 
 
 @jit
 def shift_of(C, form):
     """Return what Proposition 2 adds to each precision inside the variance."""
-    return C if form == PAPER else 0.0
+    return min(C, LARGEST_C) if form == PAPER else 0.0
 
 
 @jit

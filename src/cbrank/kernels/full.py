@@ -12,11 +12,12 @@ import numpy as np
 from cbrank.kernels._jit import jit, kernel
 from cbrank.kernels.buffers import row_weight, store
 from cbrank.kernels.confidence import (
+    EPSILON,
     ROWS,
     UPDATES,
     boost_of,
     count_pairs,
-    norm_bound,
+    is_rounding,
     scw_step,
     shrink,
 )
@@ -32,7 +33,11 @@ def _norm(Sigma, x, origin, z, s):
     for i in range(x.size):
         z[i] = x[i] - origin[i]
     multiply(Sigma, z, s)
-    return norm_bound(z, s, Sigma)
+    square, rounding = 0.0, 0.0
+    for i in range(z.size):
+        square += z[i] * s[i]
+        rounding += z[i] * z[i] * Sigma[i, i]
+    return math.sqrt(max(square, 0.0) + EPSILON * z.size**2 * rounding)
 
 
 @jit
@@ -50,6 +55,8 @@ def _update(model, z, s, sign, margin, C, phi, boost):
     mu, Sigma = model.mu, model.Sigma
     multiply(Sigma, z, s)
     variance = dot(s, z)
+    if is_rounding(variance, z, Sigma):
+        return False
     alpha, beta = scw_step(margin, variance, C, phi)
     if alpha <= 0.0:
         return False

@@ -20,6 +20,7 @@ from cbrank.kernels.confidence import (
     EPSILON,
     PRECISION,
     ROWS,
+    SMALLEST_VARIANCE,
     TIED,
     UPDATES,
     boost_of,
@@ -140,9 +141,8 @@ def _variance(features, b_indices, b_values, x, n, shift):
 @jit
 def _less(variance, eaten, form):
     """Return a variance after a step, in one of the three forms."""
-    if form == DROP:
-        return variance * max(1.0 - eaten, EPSILON)
-    return variance / (1.0 + eaten)
+    share = max(1.0 - eaten, EPSILON) if form == DROP else 1.0 / (1.0 + eaten)
+    return max(variance * share, SMALLEST_VARIANCE)
 
 
 @jit
@@ -216,10 +216,11 @@ def _sweep(indices, label, C, buffer, model, parameters, known, drift, x):
     for slot in range(buffer.size[other]):
         rise, fall = _doubts(known, other, slot, drift)
         ahead = score - known.score[other, slot]
-        if not (ahead > rise or -ahead > fall):
+        tied = TIED * (abs(score) + abs(known.score[other, slot]) + rise + fall)
+        if not (ahead > rise + tied or -ahead > fall + tied):
             _look(features, buffer, other, slot, known, drift)
             ahead = score - known.score[other, slot]
-        if abs(ahead) <= TIED * (abs(score) + abs(known.score[other, slot])):
+        if not abs(ahead) > TIED * (abs(score) + abs(known.score[other, slot])):
             b_indices, b_values = _row(buffer, other, slot)
             ahead = _ahead(features, b_indices, b_values, x, n)
         count_pair(model.tally, sign * ahead)

@@ -1,6 +1,10 @@
 """Products and differences of dense and sparse rows."""
 
+import numpy as np
+
 from cbrank.kernels._jit import jit
+
+_FEW = 9  # rows whose median is an origin: four of them may be outliers
 
 
 @jit
@@ -32,11 +36,17 @@ def margin_of(mu, x, b):
 
 @jit
 def centre(X, rows, origin):
-    """Write, column by column, the median of three of the rows: an outlier cannot drag it away."""
-    first, middle, last = rows[0], rows[rows.size // 2], rows[-1]
+    """Write, column by column, the median of a few of the rows: outliers cannot drag it away."""
+    few = min(rows.size, _FEW)
+    values = np.empty(few)
     for i in range(origin.size):
-        a, b, c = X[first, i], X[middle, i], X[last, i]
-        origin[i] = max(min(a, b), min(max(a, b), c))
+        for k in range(few):
+            value, place = X[rows[k * (rows.size - 1) // max(few - 1, 1)], i], k
+            while place > 0 and values[place - 1] > value:
+                values[place] = values[place - 1]
+                place -= 1
+            values[place] = value
+        origin[i] = values[few // 2]
 
 
 @jit
