@@ -17,6 +17,7 @@ import numpy as np
 from scipy.stats import norm
 
 AVERAGE_DECAY = 3  # the p of the polynomial-decay average
+WIDEST = 2**17  # the standard deviation that one column may bring into the score of a pair
 EXPONENT_CAP = 50  # Uni-Exp: the largest exponent that is ever exponentiated
 
 
@@ -156,11 +157,18 @@ def fires(m: np.floating, v: np.floating, phi: np.floating) -> bool:
     return bool(np.isfinite(m) and np.isfinite(v) and v > 0 and m < phi * np.sqrt(v))
 
 
+def narrowing(z: np.ndarray, variances: np.ndarray) -> np.ndarray:
+    """Return the factors by which weights are narrowed before a pair z that fires updates them."""
+    size = np.abs(z) * np.sqrt(variances)
+    return np.where(size > WIDEST * (1 + 1e-9), WIDEST / np.maximum(size, 1), 1)
+
+
 def run_cbr(
     X: np.ndarray,
     y: np.ndarray,
     C: float,
     mu: np.ndarray,
+    average: np.ndarray,
     pair: Callable[[np.ndarray, np.floating, np.floating], bool],
     buffer: Buffer,
     weights: np.ndarray | None,
@@ -176,7 +184,6 @@ def run_cbr(
     """
     kind = np.dtype(dtype).type
     averaged = 0
-    average = np.zeros_like(mu)
     n_pairs = 0
     n_updates = 0
     ranked_right = 0.0
@@ -232,10 +239,15 @@ def cbr_full(
     kind = np.dtype(dtype).type
     d = np.asarray(X).shape[1]
     phi = kind(norm.ppf(eta))
-    mu = np.zeros(d, dtype=kind)
+    mu, average = np.zeros(d, dtype=kind), np.zeros(d, dtype=kind)
     Sigma = np.eye(d, dtype=kind)
 
     def pair(z: np.ndarray, sign: np.floating, C_t: np.floating) -> bool:
+        if not fires(sign * (mu @ z), z @ Sigma @ z, phi):
+            return False
+        narrower = narrowing(z, np.diag(Sigma))
+        mu[:], average[:] = narrower * mu, narrower * average
+        Sigma[:] = narrower[:, None] * Sigma * narrower
         s = Sigma @ z
         m = sign * (mu @ z)
         v = z @ s
@@ -250,7 +262,7 @@ def cbr_full(
         Sigma[:] = np.linalg.inv(kept * np.linalg.inv(Sigma) + (1 - kept) * np.eye(d))
 
     buffer = Buffer(buffer_size, policy, MWC(state))
-    result = run_cbr(X, y, C, mu, pair, buffer, weights, balanced, dtype, forgetting, forget)
+    result = run_cbr(X, y, C, mu, average, pair, buffer, weights, balanced, dtype, forgetting, forget)
     result.Sigma = Sigma
     return result
 
@@ -276,12 +288,18 @@ def cbr_diagonal(
     kind = np.dtype(dtype).type
     d = np.asarray(X).shape[1]
     phi = kind(norm.ppf(eta))
-    mu = np.zeros(d, dtype=kind)
+    mu, average = np.zeros(d, dtype=kind), np.zeros(d, dtype=kind)
     G = np.ones(d, dtype=kind)
 
+    def look(z: np.ndarray, sign: np.floating, C_t: np.floating) -> tuple[np.floating, np.floating]:
+        return sign * (mu @ z), np.sum(z**2 / (G + C_t if form == "paper" else G))
+
     def pair(z: np.ndarray, sign: np.floating, C_t: np.floating) -> bool:
-        m = sign * (mu @ z)
-        v = np.sum(z**2 / (G + C_t)) if form == "paper" else np.sum(z**2 / G)
+        if not fires(*look(z, sign, C_t), phi):
+            return False
+        narrower = narrowing(z, 1 / G)
+        mu[:], average[:], G[:] = narrower * mu, narrower * average, G / narrower**2
+        m, v = look(z, sign, C_t)
         if not fires(m, v, phi):
             return False
         alpha, beta = scw_step(m, v, C_t, phi)
@@ -298,7 +316,7 @@ def cbr_diagonal(
         G[:] = kept * G + (1 - kept)
 
     buffer = Buffer(buffer_size, policy, MWC(state))
-    result = run_cbr(X, y, C, mu, pair, buffer, weights, balanced, dtype, forgetting, forget)
+    result = run_cbr(X, y, C, mu, average, pair, buffer, weights, balanced, dtype, forgetting, forget)
     result.G = G
     return result
 

@@ -24,12 +24,16 @@ from cbrank.kernels._jit import jit, kernel
 from cbrank.kernels.buffers import row_weight, store
 from cbrank.kernels.confidence import (
     EPSILON,
+    ROUNDING,
     ROWS,
     SMALLEST_VARIANCE,
     TIED,
     UPDATES,
+    WIDEST,
     boost_of,
     count_pair,
+    narrow,
+    narrowed,
     scw_step,
 )
 from cbrank.kernels.vectors import centre, dot, margin_of, multiply, multiply_two
@@ -199,15 +203,36 @@ def _ahead(table, x, b, new, old, mu):
 
 @jit
 def _look(table, x, b, new, old, mu):
-    """Return mu.z of a pair and z' Sigma z, at the block's start and now."""
-    ahead, before, change = 0.0, 0.0, 0.0
+    """Return mu.z of a pair, the square of z, and z' Sigma z at the block's start and now."""
+    ahead, square, before, change = 0.0, 0.0, 0.0, 0.0
     for i in range(mu.size):
         z = new[i] - old[i]
         ahead += mu[i] * z
+        square += z * z
         before += z * (table.P[x, i] - table.P[b, i])
     for k in range(table.n[0]):
         change += (table.A[x, k] - table.A[b, k]) ** 2
-    return ahead, before, before - change
+    return ahead, square, before, before - change
+
+
+@jit
+def _is_wide(table, new, old):
+    """Say whether a weight is too wide for a pair."""
+    wide = False
+    for i in range(new.size):
+        wide |= narrowed(new[i] - old[i], table.left[i]) < 1.0
+    return wide
+
+
+@jit
+def _is_rounding(table, new, old, square, variance):
+    """Say whether z' Sigma z may be rounding, as `is_rounding` does."""
+    if variance >= ROUNDING * square:
+        return False
+    square = 0.0
+    for i in range(new.size):
+        square += (new[i] - old[i]) ** 2 * table.left[i]
+    return not variance >= ROUNDING * square
 
 
 @jit
@@ -223,13 +248,20 @@ def _is_near(table, x, b, new, old, before):
 
 
 @jit
+def _difference(table, new, old):
+    """Write z; say whether it is not zero."""
+    differ = False
+    for i in range(new.size):
+        table.z[i] = new[i] - old[i]
+        differ |= table.z[i] != 0.0
+    return differ
+
+
+@jit
 def _look_closely(table, new, old, Sigma):
     """Work Sigma z out from the rows of a pair; return z' Sigma z at the block's start and now."""
-    z, s, F, change, differ = table.z, table.s, table.F, 0.0, False
-    for i in range(z.size):
-        z[i] = new[i] - old[i]
-        differ |= z[i] != 0.0
-    if not differ:
+    z, s, F, change = table.z, table.s, table.F, 0.0
+    if not _difference(table, new, old):
         return 0.0, 0.0
     multiply(Sigma, z, s)
     before = dot(z, s)
@@ -287,16 +319,23 @@ def _fire(table, x, first, size, sign, alpha, beta, model, boost):
 
 @jit
 def _meet(table, x, b, new, old, first, size, sign, C, phi, model, boost):
-    """Meet the row x with a buffered one; say whether the block has to be settled before that."""
+    """Meet the row x with a buffered one; say if the block has to be settled, to do it anew."""
     n, near = table.n[0], False
-    ahead, before, variance = _look(table, x, b, new, old, model.mu)
+    ahead, square, before, variance = _look(table, x, b, new, old, model.mu)
     if _is_near(table, x, b, new, old, before):
         near = True
         before, variance = _look_closely(table, new, old, model.Sigma)
+    if _is_rounding(table, new, old, square, variance):
+        return False
     if n and before > 0.0 and not variance >= _LOST * before:
         return True
     alpha, beta = scw_step(sign * ahead, variance, C, phi)
     if alpha > 0.0:
+        if square > WIDEST**2 and _is_wide(table, new, old):
+            if n == 0:
+                _difference(table, new, old)
+                narrow(model, table.z)
+            return True
         if n == table.F.shape[0]:
             return True
         if near:
@@ -348,6 +387,8 @@ def _spread(table, begin, end, old):
 @jit
 def _apply(table, Sigma):
     """Carry out the updates that wait."""
+    if table.n[0] == 0:
+        return
     d, least = Sigma.shape[0], max(table.least[0], EPSILON)
     columns = table.F[: table.n[0]].T.copy()
     for begin in range(0, d, _PANEL):

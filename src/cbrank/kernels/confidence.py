@@ -20,6 +20,7 @@ EPSILON = np.finfo(np.float64).eps
 LARGEST_C = 1e150  # a larger one would not change a step, but could overflow
 SMALLEST_VARIANCE = 1e-290  # of a weight or a pair: what is below is rounding, and not to be divided by
 ROUNDING = 1e-12  # share of its terms below which a sum is: what stays has some four digits
+WIDEST = 2.0**17  # deviation of a score that one column may bring about: see narrowed
 _ALL_BUT_ROUNDING = 1.0 - 1e-12  # of the wanted margin: the pair updated last has just that
 TIED = 1e-9  # share of two scores by which they differ where rounding might tell
 
@@ -165,22 +166,50 @@ def count_pairs(model, x, buffer, other, sign, margins):
 
 
 @jit
-def is_rounding(variance, z, Sigma):
+def is_rounding(variance, z, square, Sigma):
     """Say whether z' Sigma z is so small beside what it was summed from that it may be rounding.
 
-    Of columns that are copies of each other Sigma holds the variance of the sum as a difference of
-    large numbers. What is left of it after that may have any size and sign, and would move the
-    mean anywhere.
+    Of columns that are copies of each other Sigma holds the variance of their sum as a difference
+    of large numbers. What is left of it in the end may have any size and sign, and would move the
+    mean anywhere. `square` is that of z.
     """
-    square = 0.0
-    for i in range(z.size):
-        square += z[i] * z[i]
     if variance >= ROUNDING * square:  # as no variance is above the prior's, which is 1
         return False
     square = 0.0
     for i in range(z.size):
         square += z[i] * z[i] * Sigma[i, i]
     return not variance >= ROUNDING * square
+
+
+# The prior has unit variance: of a 64-bit id it believes that it may move scores by 1e19, and it
+# would take hundreds of updates, and means as wild, to unlearn that. So no column may bring more than
+# WIDEST deviations into a pair: before one that would, the weight is narrowed to that, its mean and
+# covariances with it. All else that is believed stays as it was. Ordinary columns never come near.
+
+
+@jit
+def narrowed(z, variance):
+    """Return the factor that makes a weight of this variance narrow enough; 1 if it is already."""
+    size = abs(z) * math.sqrt(variance)
+    if not size > WIDEST * (1.0 + TIED):
+        return 1.0
+    return max(WIDEST / size, math.sqrt(SMALLEST_VARIANCE / variance))
+
+
+@jit
+def narrow(model, z):
+    """Narrow the weights that this pair needs narrower; say whether there were any."""
+    any_narrowed = False
+    for i in range(z.size):
+        factor = narrowed(z[i], model.Sigma[i, i])
+        if factor < 1.0:
+            any_narrowed = True
+            model.mu[i] *= factor
+            model.lag[i] *= factor
+            for j in range(z.size):
+                model.Sigma[i, j] *= factor
+                model.Sigma[j, i] *= factor
+    return any_narrowed
 
 
 @jit

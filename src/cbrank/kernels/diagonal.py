@@ -19,8 +19,10 @@ from cbrank.kernels.confidence import (
     ROWS,
     SMALLEST_VARIANCE,
     UPDATES,
+    WIDEST,
     boost_of,
     count_pairs,
+    narrowed,
     scw_information,
     scw_step,
 )
@@ -57,15 +59,45 @@ def _norm(G, x, origin):
 
 
 @jit
+def _variance(G, x, b, shift):
+    """Return the sum of z^2 / (G + shift)."""
+    total = 0.0
+    for i in range(G.size):
+        total += (x[i] - b[i]) ** 2 / (G[i] + shift)
+    return total
+
+
+@jit
+def may_be_wide(variance, shift):
+    """Say whether a weight may be too wide for a pair: as G is at least 1, this tells if none is."""
+    return variance * (1.0 + shift) > WIDEST**2
+
+
+@jit
+def _narrow(model, x, b):
+    """Narrow the weights that this pair needs narrower; say whether there were any."""
+    any_narrowed = False
+    for i in range(x.size):
+        factor = narrowed(x[i] - b[i], 1.0 / model.G[i])
+        if factor < 1.0:
+            any_narrowed = True
+            model.mu[i] *= factor
+            model.lag[i] *= factor
+            model.G[i] /= factor * factor
+    return any_narrowed
+
+
+@jit
 def _update(model, x, b, sign, margin, C, phi, form, boost):
     """Update the ranker with one pair; say whether that moved it."""
-    mu, G = model.mu, model.G
-    shift, variance = shift_of(C, form), 0.0
-    for i in range(mu.size):
-        variance += (x[i] - b[i]) ** 2 / (G[i] + shift)
+    mu, G, shift, moved = model.mu, model.G, shift_of(C, form), False
+    variance = _variance(G, x, b, shift)
     alpha, beta = scw_step(margin, variance, C, phi)
+    if alpha > 0.0 and may_be_wide(variance, shift) and _narrow(model, x, b):
+        moved, variance = True, _variance(G, x, b, shift)
+        alpha, beta = scw_step(sign * margin_of(mu, x, b), variance, C, phi)
     if alpha <= 0.0:
-        return False
+        return moved
     model.tally[UPDATES] += 1
     information = scw_information(alpha, variance, phi) if form == PRECISION else 0.0
     for i in range(mu.size):

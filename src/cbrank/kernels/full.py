@@ -15,9 +15,11 @@ from cbrank.kernels.confidence import (
     EPSILON,
     ROWS,
     UPDATES,
+    WIDEST,
     boost_of,
     count_pairs,
     is_rounding,
+    narrow,
     scw_step,
     shrink,
 )
@@ -50,23 +52,33 @@ def _measure(X, rows, buffer, Sigma, origin, norms, z, s):
 
 
 @jit
-def _update(model, z, s, sign, margin, C, phi, boost):
-    """Update the ranker with one pair (Proposition 1); say whether that moved it."""
-    mu, Sigma = model.mu, model.Sigma
-    multiply(Sigma, z, s)
+def _unmeasure(norms):
+    """Forget norms that are no bounds any more."""
+    for label in range(2):
+        for slot in range(norms.shape[1]):
+            norms[label, slot] = np.inf
+
+
+@jit
+def _look(model, z, square, s, margin, C, phi):
+    """Return alpha, beta and the variance of a pair, with Sigma z in `s`."""
+    multiply(model.Sigma, z, s)
     variance = dot(s, z)
-    if is_rounding(variance, z, Sigma):
-        return False
+    if is_rounding(variance, z, square, model.Sigma):
+        return 0.0, 0.0, variance
     alpha, beta = scw_step(margin, variance, C, phi)
-    if alpha <= 0.0:
-        return False
+    return alpha, beta, variance
+
+
+@jit
+def _update(model, z, s, sign, alpha, beta, variance, boost):
+    """Update the ranker with one pair (Proposition 1)."""
     model.tally[UPDATES] += 1
-    for i in range(mu.size):
-        mu[i] += sign * alpha * s[i]
+    for i in range(model.mu.size):
+        model.mu[i] += sign * alpha * s[i]
     for i in range(model.lag.size):
         model.lag[i] -= boost * sign * alpha * s[i]
-    shrink(Sigma, s, math.sqrt(beta), 1.0 - beta * variance)
-    return True
+    shrink(model.Sigma, s, math.sqrt(beta), 1.0 - beta * variance)
 
 
 @jit
@@ -81,9 +93,18 @@ def _sweep(x, norm, C, label, buffer, model, phi, norms, margins, z, s):
         margin = sign * margin_of(model.mu, x, b) if moved else margins[slot]
         if margin >= phi * (norm + norms[other, slot]):
             continue
+        square = 0.0
         for i in range(z.size):
             z[i] = x[i] - b[i]
-        moved |= _update(model, z, s, sign, margin, C, phi, boost)
+            square += z[i] * z[i]
+        alpha, beta, variance = _look(model, z, square, s, margin, C, phi)
+        if alpha > 0.0 and square > WIDEST**2 and narrow(model, z):
+            moved, norm, margin = True, np.inf, sign * dot(model.mu, z)
+            _unmeasure(norms)
+            alpha, beta, variance = _look(model, z, square, s, margin, C, phi)
+        if alpha > 0.0:
+            moved = True
+            _update(model, z, s, sign, alpha, beta, variance, boost)
 
 
 @kernel

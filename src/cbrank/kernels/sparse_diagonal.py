@@ -5,7 +5,7 @@ stands its place in the new row x, whose own part is worked on in contiguous arr
 keep the score they had when last looked at. Since then the mean has moved, in the norm of the
 variances, by no more than `drift` tells, so a score is off by no more than that times the row's
 norm: a pair that cannot fire even so is not looked at. One that can is weighed in a single walk,
-and only if it still can are the exact variance and the update worked out.
+and only if it still can are the exact margin, variance and update worked out.
 """
 
 import math
@@ -25,20 +25,24 @@ from cbrank.kernels.confidence import (
     UPDATES,
     boost_of,
     count_pair,
+    narrowed,
     scw_information,
     scw_step,
 )
-from cbrank.kernels.diagonal import shift_of
+from cbrank.kernels.diagonal import may_be_wide, shift_of
 
 MU, VARIANCE, LAG, PLACE = range(4)
+_AGAINST, _ALONG, _EITHER = range(3)  # drift: of rows without negative values, and of any
+_ROUNDING = 4.0 * EPSILON  # of sums of moves, which differences must not lose
+_BLUR = 1e-12  # share of two scores by which rounding may put their difference off
 
 
 class _Known(NamedTuple):
     """What is known of the buffered rows, by class and slot."""
 
     score: np.ndarray  # mu . b when last looked at
-    rise: np.ndarray  # what drift[1] was then: how far scores may have risen since
-    fall: np.ndarray  # and drift[0]
+    rise: np.ndarray  # what the drift was then by which scores may have risen since
+    fall: np.ndarray  # and that by which they may have fallen
     norm: np.ndarray  # a bound of |b|
     positive: np.ndarray  # whether no value is below zero
 
@@ -71,6 +75,13 @@ def _give_back(features, indices, x):
         i, place = indices[k], k + 1
         features[i, MU], features[i, VARIANCE] = x.mu[place], x.variance[place]
         features[i, LAG] = x.lag[place]
+
+
+@jit
+def _reset(x, n):
+    """Put x back in the place of x - b."""
+    for k in range(1, n + 1):
+        x.z[k] = x.value[k]
 
 
 @jit
@@ -107,35 +118,47 @@ def _weigh_pair(features, b_indices, b_values, x):
 
 
 @jit
-def _ahead(features, b_indices, b_values, x, n):
-    """Return how far x is ahead of b, zero without rounding where the rows are equal."""
-    total = 0.0
-    for k in range(b_indices.size):
-        place = int(features[b_indices[k], PLACE])
-        if place > 0:
-            x.z[place] -= b_values[k]
-        else:
-            total -= features[b_indices[k], MU] * b_values[k]
-    for k in range(1, n + 1):
-        total += x.mu[k] * x.z[k]
-        x.z[k] = x.value[k]
-    return total
-
-
-@jit
-def _variance(features, b_indices, b_values, x, n, shift):
-    """Return the sum of z^2 / (G + shift); leave z where x has the feature in `x`."""
-    total = 0.0
+def _look_closely(features, b_indices, b_values, x, n, shift):
+    """Return mu.z and the sum of z^2 / (G + shift); leave z where x has the feature in `x`."""
+    ahead, total = 0.0, 0.0
     for k in range(b_indices.size):
         i, b = b_indices[k], b_values[k]
         place, variance = int(features[i, PLACE]), features[i, VARIANCE]
         if place > 0:
             x.z[place] -= b
         else:
+            ahead -= features[i, MU] * b
             total += b * b * variance / (1.0 + shift * variance)
     for k in range(1, n + 1):
+        ahead += x.mu[k] * x.z[k]
         total += x.z[k] * x.z[k] * x.variance[k] / (1.0 + shift * x.variance[k])
-    return total
+    return ahead, total
+
+
+@jit
+def _narrow(features, indices, b_indices, b_values, x):
+    """Narrow the weights that this pair needs narrower; say whether there were any.
+
+    The features' part of x - b is in `x`, as `_look_closely` leaves it.
+    """
+    any_narrowed = False
+    for k in range(b_indices.size):
+        i = b_indices[k]
+        factor = narrowed(b_values[k], features[i, VARIANCE]) if features[i, PLACE] == 0.0 else 1.0
+        if factor < 1.0:
+            any_narrowed = True
+            features[i, MU] *= factor
+            features[i, LAG] *= factor
+            features[i, VARIANCE] *= factor * factor
+    for k in range(1, indices.size + 1):
+        factor = narrowed(x.z[k], x.variance[k])
+        if factor < 1.0:
+            any_narrowed = True
+            x.mu[k] *= factor
+            x.lag[k] *= factor
+            x.variance[k] *= factor * factor
+    _give_back(features, indices, x)
+    return any_narrowed
 
 
 @jit
@@ -185,9 +208,24 @@ def _bound(square):
 
 
 @jit
+def _apart(norm, b_norm, both_positive):
+    """Return a bound of |x - b|."""
+    return math.sqrt(norm * norm + b_norm * b_norm) if both_positive else norm + b_norm
+
+
+@jit
+def _drifts(known, label, slot, drift):
+    """Return how far the mean has moved along a row and against it."""
+    if known.positive[label, slot]:
+        return drift[_ALONG], drift[_AGAINST]
+    return drift[_EITHER], drift[_EITHER]
+
+
+@jit
 def _note(known, label, slot, score, drift):
     known.score[label, slot] = score
-    known.rise[label, slot], known.fall[label, slot] = drift[1], drift[0]
+    upward, downward = _drifts(known, label, slot, drift)
+    known.rise[label, slot], known.fall[label, slot] = upward, downward
 
 
 @jit
@@ -199,11 +237,20 @@ def _look(features, buffer, label, slot, known, drift):
 
 
 @jit
+def _look_at_all(features, buffer, known, drift):
+    """Find out about all buffered rows anew."""
+    for label in range(2):
+        for slot in range(buffer.size[label]):
+            _look(features, buffer, label, slot, known, drift)
+
+
+@jit
 def _doubts(known, label, slot, drift):
     """Return how far a score may have risen and fallen since it was looked at."""
     norm = known.norm[label, slot]
-    rise = (drift[1] - known.rise[label, slot]) * norm
-    return rise, (drift[0] - known.fall[label, slot]) * norm
+    upward, downward = _drifts(known, label, slot, drift)
+    rise = (upward * (1.0 + _ROUNDING) - known.rise[label, slot]) * norm
+    return rise, (downward * (1.0 + _ROUNDING) - known.fall[label, slot]) * norm
 
 
 @jit
@@ -222,34 +269,48 @@ def _sweep(indices, label, C, buffer, model, parameters, known, drift, x):
             ahead = score - known.score[other, slot]
         if not abs(ahead) > TIED * (abs(score) + abs(known.score[other, slot])):
             b_indices, b_values = _row(buffer, other, slot)
-            ahead = _ahead(features, b_indices, b_values, x, n)
+            ahead, _ = _look_closely(features, b_indices, b_values, x, n, 0.0)
+            _reset(x, n)
         count_pair(model.tally, sign * ahead)
     for k in range(buffer.size[other]):
         slot = (buffer.oldest[other] + k) % capacity
         norm, b_norm = _bound(square), known.norm[other, slot]
         both_positive = positive and known.positive[other, slot]
-        apart = math.sqrt(norm * norm + b_norm * b_norm) if both_positive else norm + b_norm
+        apart = _apart(norm, b_norm, both_positive)
         rise, fall = _doubts(known, other, slot, drift)
         doubt = rise if sign > 0.0 else fall
+        doubt += _BLUR * (abs(score) + abs(known.score[other, slot]))
         if sign * (score - known.score[other, slot]) - doubt >= phi * apart:
             continue
         b_indices, b_values = _row(buffer, other, slot)
         b_score, change = _weigh_pair(features, b_indices, b_values, x)
         _note(known, other, slot, b_score, drift)
-        margin = sign * (score - b_score)
+        margin = sign * (score - b_score) - _BLUR * (abs(score) + abs(b_score))
         if margin >= phi * math.sqrt(max(square + change, 0.0) + 1e-9 * apart * apart):
             continue
-        variance = _variance(features, b_indices, b_values, x, n, shift)
-        alpha, beta = scw_step(margin, variance, C, phi)
+        ahead, variance = _look_closely(features, b_indices, b_values, x, n, shift)
+        alpha, beta = scw_step(sign * ahead, variance, C, phi)
+        if (
+            alpha > 0.0
+            and may_be_wide(variance, shift)
+            and _narrow(features, indices, b_indices, b_values, x)
+        ):
+            _reset(x, n)
+            _look_at_all(features, buffer, known, drift)
+            score, square, _ = _weigh_new(x, n)
+            norm, b_norm = _bound(square), known.norm[other, slot]
+            apart = _apart(norm, b_norm, both_positive)
+            ahead, variance = _look_closely(features, b_indices, b_values, x, n, shift)
+            alpha, beta = scw_step(sign * ahead, variance, C, phi)
         if alpha > 0.0:
             gain = scw_information(alpha, variance, phi) if form == PRECISION else beta
             _fire(features, indices, b_indices, b_values, x, sign * alpha, gain, form, boost)
             model.tally[UPDATES] += 1
             drift[label] += alpha * (norm if both_positive else apart)
             drift[other] += alpha * (b_norm if both_positive else apart)
+            drift[_EITHER] += alpha * apart
             score, square, _ = _weigh_new(x, n)
-        for place in range(1, n + 1):
-            x.z[place] = x.value[place]
+        _reset(x, n)
     return score, square, positive
 
 
@@ -261,11 +322,11 @@ def learn(X, labels, weights, order, buffer, model, parameters):
         np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape, np.bool_)
     )  # fmt: skip
     x = _Row(np.zeros(room), np.zeros(room), np.zeros(room), np.zeros(room), np.zeros(room))
-    drift = np.zeros(2)  # how far the mean has moved against and along rows without negative values
+    drift = np.zeros(3)
     for label in range(2):
         for slot in range(buffer.size[label]):
-            _look(features, buffer, label, slot, known, drift)
             known.positive[label, slot] = _is_positive(_row(buffer, label, slot)[1])
+    _look_at_all(features, buffer, known, drift)
     for row in order:
         if weights[row] > 0.0:
             label, begin, end = labels[row], X.indptr[row], X.indptr[row + 1]
@@ -279,6 +340,6 @@ def learn(X, labels, weights, order, buffer, model, parameters):
             for k in range(values.size):
                 features[indices[k], PLACE] = 0.0
             if slot >= 0:
-                _note(known, label, slot, score, drift)
                 known.norm[label, slot], known.positive[label, slot] = _bound(square), positive
+                _note(known, label, slot, score, drift)
             model.tally[ROWS] += 1
