@@ -520,7 +520,7 @@ def text(wrong):
 
 HUGE = 10**12
 FORGERIES = {
-    "a later format": (change(FORMAT + 1, "format"), "has format 2, and this version of cbrank"),
+    "a later format": (change(FORMAT + 1, "format"), "has format 3, and this version of cbrank"),
     "no format": (change(None, "format"), "does not say its format"),
     "another class": (change("Exploit", "model", "class"), "'Exploit' is not known to this version"),
     "a class of elsewhere": (change("os.system", "model", "class"), "'os.system' is not known"),
@@ -547,17 +547,17 @@ FORGERIES = {
     "classes in disorder": (change({"array": ["<i8", [1, 0]]}, "model", "classes"), "in order"),
     "classes of no order": (change({"array": ["|O", [1, "a"]]}, "model", "classes"), "in order"),
     "a threshold of no number": (change({"float": "nan"}, "model", "threshold"), "threshold is n"),
-    "features of no number": (change(-1, "model", "n_features"), "does not go with -1"),
+    "features of no number": (change(-1, "model", "n_features"), "no ranker of -1 features"),
     "features it has not": (change(3, "model", "n_features"), "should be float64 of shape (2, 3, 3)"),
-    "huge features": (change(HUGE, "model", "n_features"), "does not go with 1000000000000"),
+    "huge features": (change(HUGE, "model", "n_features"), "of shape (2, 3, 1000000000000)"),
     "a huge buffer": (
-        change(HUGE, "model", "began_with", "buffer_size"), "does not go with 1000000000000",
+        change(HUGE, "model", "began_with", "buffer_size"), "of shape (2, 1000000000000, 4)",
     ),
     "a huge buffer that it did not begin with": (
         lambda entries, facts, tail: change(HUGE, "model", "parameters", "buffer_size")(
             *change({}, "model", "began_with")(entries, facts, tail)
         ),
-        "does not go with 1000000000000",
+        "of shape (2, 1000000000000, 4)",
     ),
     "a size of no number": (
         change(True, "model", "began_with", "buffer_size"), "its parameters make no ranker",
@@ -573,10 +573,12 @@ FORGERIES = {
     "another type": (describe("model.model.mu", dtype="I64"), "model.mu is int64 of shape (4,)"),
     "a type of no sense": (describe("model.model.mu", dtype="F8_E4M3"), "a model file can hold"),
     "a negative shape": (describe("model.model.mu", shape=[-4, -1]), "a model file can hold"),
-    "a huge shape": (describe("model.model.mu", shape=[HUGE, HUGE]), "between its neighbours"),
+    "a huge shape": (describe("model.model.mu", shape=[HUGE]), "between its neighbours"),
     "an empty huge shape": (
-        describe("model.model.mu", shape=[HUGE, HUGE, 0]), "between its neighbours",
+        describe("model.model.mu", shape=[HUGE, HUGE, 0]), "a model file can hold",
     ),
+    "an endless shape": (describe("model.model.mu", shape=[0, 10**30]), "a model file can hold"),
+    "a shape of many axes": (describe("model.model.mu", shape=[0] * 65), "a model file can hold"),
     "overlapping arrays": (
         describe("model.model.mu", data_offsets=[0, 32]), "between its neighbours",
     ),
@@ -687,7 +689,7 @@ def test_a_bomb_of_nested_values_takes_little_memory(files, path):
     facts["bomb"] = json.loads("[" + ",".join(["[]"] * 340_000) + "]")
     path.write_bytes(put_together(entries, facts, tail))
     assert LARGEST_HEADER - 2**15 < path.stat().st_size < LARGEST_HEADER + 2**15
-    assert peak_of(cbrank.load, path) < 2**26
+    assert peak_of(refused, path) < 2**24
 
 
 # Changed files ----------------------------------------------------------------------------------

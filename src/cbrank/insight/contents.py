@@ -100,7 +100,7 @@ class Contents:
         return {
             "label": columns.label,
             "id": columns.id,
-            "numeric": columns.numeric_,
+            "numeric": list(columns.numeric_),
             "categorical": columns.categorical,
             "dropped": columns.drop,
         }

@@ -13,7 +13,7 @@ import math
 import os
 import platform
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -26,8 +26,14 @@ from cbrank.modelfile.atomic import atomic_write
 Arrays = dict[str, NDArray[Any]]
 Facts = dict[str, Any]
 
-FORMAT = 1
+FORMAT = 2
 LARGEST_HEADER = 2**20
+
+# JSON takes up to a hundred times its letters as objects, so it may not have as many as it could.
+_MOST_VALUES = 2**17
+_DEEPEST = 16
+
+_PIECE = 2**20  # bytes of an array that are put in order at a time
 
 _OPENING = rb'{"__metadata__":{"cbrank":"{\"sha256\":\"'
 _LENGTH = 8
@@ -89,13 +95,17 @@ def write(path: str | os.PathLike[str], arrays: Mapping[str, Any], facts: Facts)
     """
     laid = _in_order(arrays)
     header = _header(laid, facts)
-    digest = hashlib.sha256(_signed(header, _UNSIGNED))
-    for array in laid.values():
-        digest.update(_bytes(array))
+    digest = _digest(header, laid)
     with atomic_write(path) as file:
-        file.write(_signed(header, digest.hexdigest()))
+        file.write(_signed(header, digest))
         for array in laid.values():
-            file.write(_bytes(array))
+            for piece in _pieces(array):
+                file.write(piece)
+
+
+def refuse_unwritable(arrays: Mapping[str, Any], facts: Facts) -> None:
+    """Raise the ValueError that `write` would, and write nothing."""
+    _header(_in_order(arrays), facts)
 
 
 def read(path: str | os.PathLike[str]) -> tuple[Arrays, Facts]:
@@ -124,7 +134,7 @@ def read(path: str | os.PathLike[str]) -> tuple[Arrays, Facts]:
     >>> path = Path(tempfile.mkdtemp(), "notes")
     >>> write(path, {"seen": [3, 4]}, {"rows": 7})
     >>> read(path)[1]["format"]
-    1
+    2
     """
     try:
         if not stat.S_ISREG(Path(path).stat().st_mode):
@@ -151,7 +161,7 @@ def _in_order(arrays: Mapping[str, Any]) -> Arrays:
         dtype = array.dtype.newbyteorder("<")
         if dtype not in _CODES:
             raise ValueError(f"{name} is an array of {dtype}, which a model file cannot hold.")
-        laid[name] = np.asarray(array, dtype=dtype, order="C")
+        laid[name] = np.asarray(array, dtype=dtype)
     return dict(sorted(laid.items(), key=lambda item: (-item[1].itemsize, item[0])))
 
 
@@ -177,6 +187,26 @@ def _signed(header: bytes, digits: str) -> bytes:
 
 def _compact(value: Facts) -> str:
     return json.dumps(value, separators=(",", ":"), allow_nan=False)
+
+
+def _digest(header: bytes, arrays: Arrays) -> str:
+    digest = hashlib.sha256(_signed(header, _UNSIGNED))
+    for array in arrays.values():
+        for piece in _pieces(array):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def _pieces(array: NDArray[Any]) -> Iterator[memoryview]:
+    """Yield the bytes of an array in order; of one that lies otherwise no more than a piece is copied."""
+    if array.flags.c_contiguous or array.nbytes <= _PIECE:
+        yield _bytes(np.ascontiguousarray(array))
+    elif len(array) == 1:
+        yield from _pieces(array[0])
+    else:
+        half = len(array) // 2
+        yield from _pieces(array[:half])
+        yield from _pieces(array[half:])
 
 
 def _bytes(array: NDArray[Any]) -> memoryview:
@@ -242,6 +272,7 @@ def _parse(header: bytes, room: int) -> tuple[Facts, Arrays]:
         case _:
             raise ValueError("it has more than one text")
     _refuse_later_format(facts)
+    _refuse_odd_versions(facts)
     return facts, _room_for(entries, room)
 
 
@@ -252,7 +283,7 @@ def _room_for(entries: Facts, room: int) -> Arrays:
         match entry:
             case {"dtype": str(code), "shape": [*shape], "data_offsets": [begin, stop], **others}:
                 known = code in _DTYPES and not others
-                if not (known and all(type(axis) is int and axis >= 0 for axis in shape)):
+                if not known or not _is_shape(shape):
                     raise ValueError(f"{name!r} is not an array that a model file can hold")
                 if begin != end or stop != end + math.prod(shape) * _DTYPES[code].itemsize:
                     raise ValueError(f"{name!r} does not lie between its neighbours")
@@ -266,13 +297,36 @@ def _room_for(entries: Facts, room: int) -> Arrays:
     return arrays
 
 
+def _is_shape(axes: list[Any]) -> bool:
+    """Say whether NumPy knows arrays of such a shape, empty ones included."""
+    whole = all(type(axis) is int and axis >= 0 for axis in axes)
+    return whole and len(axes) <= 8 and math.prod(max(axis, 1) for axis in axes) < 2**56
+
+
 def _from_json(text: str) -> Facts:
+    if sum(map(text.count, ",[{")) > _MOST_VALUES:
+        raise ValueError("its header has too many values")
     try:
-        return json.loads(  # type: ignore[no-any-return]
+        found = json.loads(
             text, object_pairs_hook=_once, parse_float=_finite, parse_constant=_finite
         )
     except (ValueError, RecursionError) as error:
         raise ValueError(f"its header is not JSON as it should be ({error})") from None
+    _refuse_deep(found)
+    if type(found) is not dict:
+        raise ValueError("its header is not JSON as it should be (it is no object)")
+    return found
+
+
+def _refuse_deep(value: Any) -> None:
+    """Refuse values within values, deeper than whoever looks at them could go."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        inner = [list(item.values()) if type(item) is dict else item for item in level]
+        level = [item for items in inner for item in items if type(item) in (dict, list)]
+        if not level:
+            return
+    raise ValueError("its header has values within values, and too deep")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> Facts:
@@ -288,6 +342,13 @@ def _finite(text: str) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{text} is not a finite number")
     return number
+
+
+def _refuse_odd_versions(facts: Facts) -> None:
+    versions = facts.get("versions")
+    texts = [*versions, *versions.values()] if type(versions) is dict else [None]
+    if not all(type(text) is str and text.isprintable() and len(text) <= 100 for text in texts):
+        raise ValueError("it does not say what wrote it")
 
 
 def _refuse_later_format(facts: Facts) -> None:

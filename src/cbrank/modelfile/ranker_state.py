@@ -29,10 +29,16 @@ from cbrank.rankers._base import Ranker
 # Axes whose length changes as a ranker learns; in one tuple all are one length.
 _CHANGING_AXES = {"buffer": {"values": 2, "indices": 2}, "race": {"alive": 0}}
 
-_MANY = 2**52  # more rows or pairs than any stream has, and no rounding in floating point
-_WIDTHS = 251, 257  # of small rankers, which tell how shapes grow with the number of features
+# How much of the last axis is kept: what follows is room to work in, zero between any two rows.
+# Files of format 1 have it too.
+_KEPT = {"features": 3}
 
-Start = Callable[[int, Facts], Ranker]
+_MANY = 2**52  # more rows or pairs than any stream has, and no rounding in floating point
+_SMALL = 2  # size of small rankers, which tell how shapes grow with each size
+_WIDTH = "n_features"
+_BLOCK = 2**16  # numbers that are looked at together
+
+Shapes = dict[str, tuple[int, ...]]
 
 
 def ranker_state(ranker: Ranker) -> tuple[Arrays, Facts]:
@@ -58,35 +64,54 @@ def ranker_state(ranker: Ranker) -> tuple[Arrays, Facts]:
 
 def ranker_from(kind: type[Ranker], arrays: Arrays, facts: Facts) -> Ranker:
     """Return the ranker of `ranker_state`; anything that makes no sense is a ValueError."""
+    ranker = checked_ranker(kind, arrays, facts)
+    own = _own(arrays)
+    for name, held in _tuples(ranker).items():
+        setattr(ranker, f"_{name}", _refilled(held, within(name, own)))
+    ranker._threshold = _threshold(facts.get("threshold"))
+    if len(own) < len(arrays):
+        ranker.feature_names_in_ = _names(within("names", arrays), ranker.n_features_in_)
+    return ranker
+
+
+def checked_ranker(kind: type[Ranker], arrays: Arrays, facts: Facts) -> Ranker:
+    """Return a small ranker in the place of one that `ranker_from` can give back."""
     parameters = _parameters(kind, take(facts, "parameters", dict))
     began_with = _parameters(kind, take(facts, "began_with", dict))
     beginning = parameters | began_with
     classes = _classes(facts.get("classes"))
-    n_features, sparse = take(facts, "n_features", int), take(facts, "sparse", bool)
-    own = {name: array for name, array in arrays.items() if not name.startswith("names.")}
-    _refuse_too_large([n_features, *map(beginning.get, kind._shape_parameters)], own)
-
-    def start(width: int, changes: Facts) -> Ranker:
-        ranker = kind(**(beginning | changes))
-        rows = sp.csr_array((0, width)) if sparse else np.empty((0, width))
-        try:
-            ranker._start(rows, classes, np.random.RandomState(0))
-        except TypeError as error:  # true and false pass for whole numbers until they are a size
-            raise ValueError(f"its parameters make no ranker ({error})") from None
-        return ranker
-
+    sparse, n_features = take(facts, "sparse", bool), take(facts, "n_features", int)
     _refuse_bad_parameters(kind(**parameters), classes)
     kind(**beginning)._validate_params()
-    ranker = _started_like(own, start, n_features, parameters)
+    sizes = {_WIDTH: n_features} | {
+        name: beginning[name]
+        for name in kind._shape_parameters
+        if isinstance(beginning.get(name), Integral)
+    }
+    if not all(type(size) is not bool and int(size) > 0 for size in sizes.values()):
+        raise ValueError(f"its parameters make no ranker of {n_features} features")
+
+    def start(small: dict[str, int]) -> Ranker:
+        ranker = kind(**beginning | {name: small[name] for name in small if name != _WIDTH})
+        width = small[_WIDTH]
+        rows = sp.csr_array((0, width)) if sparse else np.empty((0, width))
+        ranker._start(rows, classes, np.random.RandomState(0))
+        return ranker
+
+    own = _own(arrays)
+    ranker, shapes = _start_and_shapes(start, sizes)
+    _refuse_misfits(own, ranker, shapes)
     if ranker._sparse is not sparse or ranker._shape.keys() != began_with.keys():
         raise ValueError("what it began with makes no sense")
-    _fill(ranker, own, n_features)
+    _refuse_bad_numbers(own)
+    _refuse_bad_buffer(within("buffer", own), n_features)
+    if hasattr(ranker, "_race"):
+        _refuse_bad_race(within("race", own), within("rivals", own))
     for name, value in parameters.items():
         setattr(ranker, name, value)
-    ranker._threshold = _threshold(facts.get("threshold"))
+    ranker._shape = began_with
     ranker.n_features_in_ = n_features
-    if len(own) < len(arrays):
-        ranker.feature_names_in_ = _names(within("names", arrays), n_features)
+    _threshold(facts.get("threshold"))
     return ranker
 
 
@@ -145,132 +170,138 @@ def _tuples(ranker: Ranker) -> dict[str, Any]:
 
 
 def _fields(ranker: Ranker) -> dict[str, Any]:
-    """Return the arrays in all tuples of a ranker."""
+    """Return the arrays in all tuples of a ranker, without the room to work in."""
     return {
-        f"{name}.{field}": value
+        f"{name}.{field}": value[..., : _KEPT[field]] if field in _KEPT else value
         for name, held in _tuples(ranker).items()
         for field, value in held._asdict().items()
     }
 
 
-def _refuse_too_large(sizes: list[Any], arrays: Arrays) -> None:
-    """Refuse sizes beyond what the arrays hold, before room is made for them."""
-    held = sum(array.size for array in arrays.values())
-    for size in sizes:
-        if isinstance(size, Integral) and not 0 < int(size) <= held:
-            raise ValueError(f"its arrays have {held} numbers, which does not go with {size}")
-
-
-def _started_like(arrays: Arrays, start: Start, n_features: int, parameters: Facts) -> Ranker:
-    """Return a ranker that starts with the shapes of these arrays.
-
-    A parameter that is true or false may have been changed in the middle of the stream.
-    """
-    flags = [name for name, value in parameters.items() if isinstance(value, bool | np.bool_)]
-    complaints = []
-    for changes in [{}, *({name: not parameters[name]} for name in flags)]:
-        ranker, shapes = _start_and_shapes(start, n_features, changes)
-        complaint = _misfit(arrays, ranker, shapes)
-        if complaint is None:
-            return ranker
-        complaints.append(complaint)
-    raise ValueError(complaints[0])
+def _own(arrays: Arrays) -> Arrays:
+    """Return all arrays but the names of features, without the room to work in."""
+    own = {name: array for name, array in arrays.items() if not name.startswith("names.")}
+    for name, array in own.items():
+        kept = _KEPT.get(name.rpartition(".")[2], 0)
+        if kept and array.shape[-1:] == (kept + 1,):
+            own[name] = array[..., :kept]
+    return own
 
 
 def _start_and_shapes(
-    start: Start, n_features: int, changes: Facts
-) -> tuple[Ranker, dict[str, tuple[int, ...]]]:
-    """Start a ranker, a narrow one if there are many features, and say what shapes it should have."""
-    narrow, wide = _WIDTHS
-    ranker = start(min(n_features, narrow), changes)
-    shapes = {name: np.shape(value) for name, value in _fields(ranker).items()}
-    if n_features <= narrow:
-        return ranker, shapes
-    for name, value in _fields(start(wide, changes)).items():
-        growth = [
-            (b - a) // (wide - narrow) for a, b in zip(shapes[name], value.shape, strict=True)
-        ]
-        shapes[name] = tuple(
-            length + rate * (n_features - narrow)
-            for length, rate in zip(shapes[name], growth, strict=True)
-        )
-    return ranker, shapes
+    start: Callable[[dict[str, int]], Ranker], sizes: dict[str, int]
+) -> tuple[Ranker, Shapes]:
+    """Start a small ranker, and say what shapes one of these sizes should have."""
+    small = dict.fromkeys(sizes, _SMALL)
+    ranker = start(small)
+    base = {name: np.shape(value) for name, value in _fields(ranker).items()}
+    shapes = {name: list(shape) for name, shape in base.items()}
+    for size_name, size in sizes.items():
+        for name, value in _fields(start(small | {size_name: _SMALL + 1})).items():
+            for axis, (length, longer) in enumerate(zip(base[name], np.shape(value), strict=True)):
+                shapes[name][axis] += (longer - length) * (int(size) - _SMALL)
+    return ranker, {name: tuple(shape) for name, shape in shapes.items()}
 
 
-def _misfit(arrays: Arrays, ranker: Ranker, shapes: dict[str, tuple[int, ...]]) -> str | None:
-    """Say which array a ranker would not have like this, if there is one."""
-    fields = _fields(ranker)
+def _refuse_misfits(arrays: Arrays, ranker: Ranker, shapes: Shapes) -> None:
+    """Refuse an array that a ranker would not have like this, if there is one."""
+    fields, lengths = _fields(ranker), dict[str, set[int]]()
     if different := arrays.keys() ^ fields.keys():
-        return f"it should have the arrays {', '.join(fields)}, and {min(different)} differs"
+        raise ValueError(
+            f"it should have the arrays {', '.join(fields)}, and {min(different)} differs"
+        )
     for name, array in arrays.items():
-        expected = list(shapes[name])
-        axis = _changing_axis(ranker, *name.split("."))
+        part, field = name.split(".")
+        expected, axis = list(shapes[name]), _changing_axis(ranker, part, field)
         if axis is not None and axis < array.ndim:
             expected[axis] = array.shape[axis]
-        if list(array.shape) != expected or array.dtype != np.asarray(fields[name]).dtype:
-            return (
-                f"{name} is {array.dtype} of shape {array.shape}, and should be "
-                f"{np.asarray(fields[name]).dtype} of shape {tuple(expected)}"
+            lengths.setdefault(part, set()).add(array.shape[axis])
+        dtype = np.asarray(fields[name]).dtype
+        if list(array.shape) != expected or array.dtype != dtype:
+            raise ValueError(
+                f"{name} is {array.dtype} of shape {array.shape}, and should be {dtype} of shape "
+                f"{tuple(expected)}"
             )
-    return None
+    for part, found in lengths.items():
+        if len(found) > 1:
+            raise ValueError(f"the arrays of its {part} are not equally long")
 
 
-def _changing_axis(ranker: Ranker, name: str, field: str) -> int | None:
-    if name == "rivals":
+def _changing_axis(ranker: Ranker, part: str, field: str) -> int | None:
+    if part == "rivals":
         return 0
-    return _CHANGING_AXES.get(name, {}).get(field) if name != "buffer" or ranker._sparse else None
+    return _CHANGING_AXES.get(part, {}).get(field) if part != "buffer" or ranker._sparse else None
 
 
-def _fill(ranker: Ranker, arrays: Arrays, n_features: int) -> None:
-    """Give a ranker its arrays, once their numbers make sense."""
+def _refuse_bad_numbers(arrays: Arrays) -> None:
     for name, array in arrays.items():
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
+        if array.dtype.kind == "f" and not _all_finite(array):
             raise ValueError(f"{name} has numbers that are not finite")
-        if array.dtype.kind == "i" and not ((array >= 0) & (array < _MANY)).all():
+        if array.dtype.kind == "i" and array.size and not 0 <= array.min() <= array.max() < _MANY:
             raise ValueError(f"{name} has numbers that count nothing")
-    for name, held in _tuples(ranker).items():
-        values = within(name, arrays)
-        axes = {field: _changing_axis(ranker, name, field) for field in held._fields}
-        lengths = {values[field].shape[axis] for field, axis in axes.items() if axis is not None}
-        if len(lengths) > 1:
-            raise ValueError(f"the arrays of its {name} are not equally long")
-        setattr(ranker, f"_{name}", _refilled(held, values))
-    _refuse_bad_places(ranker._buffer, n_features)
-    if hasattr(ranker, "_race"):
-        _refuse_bad_race(ranker)
 
 
-def _refuse_bad_race(ranker: Any) -> None:
-    alive, learners = ranker._race.alive, len(ranker._race.C)
+def _all_finite(array: NDArray[Any]) -> bool:
+    """Say whether all numbers are finite, without an array as long that says it of each."""
+    return not array.size or bool(np.isfinite(array.min()) and np.isfinite(array.max()))
+
+
+def _refuse_bad_race(race: Arrays, rivals: Arrays) -> None:
+    alive, learners = race["alive"], len(race["C"])
+    count = next(iter(rivals.values())).shape[0]
     if (
         len(set(alive.tolist())) != alive.size
-        or alive.size != ranker._rivals[0].shape[0] + 1
+        or alive.size != count + 1
         or (alive >= learners).any()
     ):
         raise ValueError("the learners of its race are not those it has")
-    if not (ranker._race.C > 0).all():
+    if not (race["C"] > 0).all():
         raise ValueError("a C of its race is not above zero")
 
 
-def _refilled(held: Any, values: Arrays) -> Any:
-    """Return a tuple like `held` with other values; what was a plain number stays one."""
-    return held._make(
-        values[field] if isinstance(value, np.ndarray) else type(value)(values[field][()])
-        for field, value in held._asdict().items()
-    )
-
-
-def _refuse_bad_places(buffer: Any, n_features: int) -> None:
+def _refuse_bad_buffer(buffer: Arrays, n_features: int) -> None:
     """Refuse numbers that would send a kernel, which checks no bounds, out of its arrays."""
-    _, capacity, width = buffer[0].shape
+    _, capacity, width = buffer["rows" if "rows" in buffer else "values"].shape
     limits = {
-        "size": np.minimum(buffer.seen, capacity),
+        "size": np.minimum(buffer["seen"], capacity),
         "oldest": capacity - 1,
         "length": width,
         "indices": n_features - 1,
     }
     for field, limit in limits.items():
-        if field in buffer._fields and (getattr(buffer, field) > limit).any():
+        if field in buffer and (buffer[field] > limit).any():
             raise ValueError(f"buffer.{field} points beyond the buffer")
-    if ((buffer.size == 0) & (buffer.seen > 0)).any():
+    if ((buffer["size"] == 0) & (buffer["seen"] > 0)).any():
         raise ValueError("its buffer lost rows that it has seen")
+    if "indices" in buffer:
+        _refuse_disorder(buffer["indices"], buffer["length"])
+
+
+def _refuse_disorder(indices: NDArray[np.int32], length: NDArray[np.int64]) -> None:
+    """Refuse sparse rows whose features are not in ascending order."""
+    width = indices.shape[2]
+    rows, lengths, places = indices.reshape(-1, width), length.reshape(-1, 1), np.arange(1, width)
+    block = max(1, _BLOCK // max(width, 1))
+    for begin in range(0, len(rows) if width > 1 else 0, block):
+        some, filled = rows[begin : begin + block], places < lengths[begin : begin + block]
+        if ((some[:, 1:] <= some[:, :-1]) & filled).any():
+            raise ValueError("a row of its buffer has a feature twice, or out of order")
+
+
+def _refilled(held: Any, values: Arrays) -> Any:
+    """Return a tuple like `held` with other values; what was a plain number stays one."""
+    return held._make(
+        _with_room(field, values[field], value)
+        if isinstance(value, np.ndarray)
+        else type(value)(values[field][()])
+        for field, value in held._asdict().items()
+    )
+
+
+def _with_room(field: str, array: NDArray[Any], held: NDArray[Any]) -> NDArray[Any]:
+    """Return an array with the room to work in that it has beside what is kept."""
+    if field not in _KEPT:
+        return array
+    whole = np.zeros((*array.shape[:-1], held.shape[-1]))
+    whole[..., : _KEPT[field]] = array
+    return whole

@@ -1,13 +1,14 @@
 """Objects as arrays and facts, and the objects again: rankers, what stands beside them, pipelines."""
 
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 from sklearn.pipeline import Pipeline
 
 from cbrank import rankers
 from cbrank.modelfile.container import Arrays, Facts, ModelFileError, brief
-from cbrank.modelfile.ranker_state import ranker_from, ranker_state
+from cbrank.modelfile.ranker_state import checked_ranker, ranker_from, ranker_state
 from cbrank.modelfile.values import take, under, within
 from cbrank.rankers._base import Ranker
 
@@ -15,6 +16,10 @@ from cbrank.rankers._base import Ranker
 # `_state() -> (arrays, facts)` and a class method `_from_state(arrays, facts)`, which refuses
 # arrays and facts that make no sense; facts are JSON.
 PARTS = {"Columns": "cbrank.streams", "StreamScaler": "cbrank.streams"}
+
+_MOST_STEPS = 100  # of a pipeline
+
+RankerFrom = Callable[[type[Ranker], Arrays, Facts], Ranker]
 
 
 def gather(**objects: Any) -> tuple[Arrays, Facts]:
@@ -48,9 +53,11 @@ def gather(**objects: Any) -> tuple[Arrays, Facts]:
         own, facts[name] = _state(item)
         arrays |= under(name, own)
         try:
-            restore(name, arrays, facts)
-        except ModelFileError as error:
-            raise ValueError(f"This {type(item).__name__} cannot be saved: {error}.") from None
+            _from_state(own, facts[name], checked_ranker)
+        except ValueError as error:
+            raise ValueError(
+                f"This {type(item).__name__} cannot be saved: {brief(error)}."
+            ) from None
     return arrays, facts
 
 
@@ -104,13 +111,13 @@ def _state(item: Any) -> tuple[Arrays, Facts]:
     raise ValueError(f"A model file holds {known} and pipelines of them, not a {name}.")
 
 
-def _from_state(arrays: Arrays, facts: Facts) -> Any:
+def _from_state(arrays: Arrays, facts: Facts, make: RankerFrom = ranker_from) -> Any:
     name = take(facts, "class", str)
     if name == Pipeline.__name__:
-        return _pipeline_from(arrays, facts)
+        return _pipeline_from(arrays, facts, make)
     kind = getattr(rankers, name) if name in rankers.__all__ else None
     if kind and issubclass(kind, Ranker):
-        return ranker_from(kind, arrays, facts)
+        return make(kind, arrays, facts)
     if name in PARTS:
         try:
             return _part(name)._from_state(arrays, take(facts, "facts", dict))
@@ -133,16 +140,24 @@ def _pipeline_state(pipeline: Pipeline) -> tuple[Arrays, Facts]:
     return arrays, {"class": Pipeline.__name__, "steps": steps}
 
 
-def _pipeline_from(arrays: Arrays, facts: Facts) -> Pipeline:
-    steps = []
+def _pipeline_from(arrays: Arrays, facts: Facts, make: RankerFrom) -> Pipeline:
+    steps = list[tuple[str, Any]]()
     for number, step in enumerate(take(facts, "steps", list)):
+        if number == _MOST_STEPS:
+            raise ValueError(f"its pipeline has more than {_MOST_STEPS} steps")
         match step:
             case [str(name), {"class": str(kind)} as own] if kind != Pipeline.__name__:
-                steps.append((name, _from_state(within(str(number), arrays), own)))
+                steps.append((name, _from_state(within(str(number), arrays), own, make)))
             case _:
                 raise ValueError(f"step {number} of its pipeline makes no sense")
     if not steps or not isinstance(steps[-1][1], Ranker):
         raise ValueError("its pipeline does not end with a ranker")
+    width = steps[-1][1].n_features_in_
+    for name, step in steps[:-1]:
+        if not hasattr(step, "transform") or isinstance(step, Ranker):
+            raise ValueError(f"step {name!r} of its pipeline gives no rows to the next")
+        if getattr(step, "n_features_in_", width) != width:
+            raise ValueError(f"step {name!r} of its pipeline is not as wide as its ranker")
     pipeline = Pipeline(steps)
     pipeline._validate_names([name for name, _ in steps])
     return pipeline

@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cbrank.streams.texts import Texts
+
 _PLAIN = (type(None), bool, str)
 _NOT_FINITE = {"inf", "-inf", "nan"}
 _ITEMS = {"b": bool, "i": int, "u": int, "f": float, "U": str, "S": bytes}
 _DTYPE = re.compile(r"[<>|][biufUS]\d{1,5}")
+_LARGEST = 2**20  # bytes of an array of labels
 
 
 def to_json(value: Any) -> Any:
@@ -102,7 +105,8 @@ def _array(name: str, items: list[Any]) -> NDArray[Any]:
         dtype = np.dtype(name) if _DTYPE.fullmatch(name) else None
     except TypeError:
         dtype = None
-    if dtype is None or not all(type(item) is _ITEMS[dtype.kind] for item in items):
+    sound = dtype is not None and len(items) * dtype.itemsize <= _LARGEST
+    if dtype is None or not sound or any(type(item) is not _ITEMS[dtype.kind] for item in items):
         raise ValueError(f"{str(items)[:50]} are not values of type {name}")
     try:
         with np.errstate(over="ignore"):
@@ -175,9 +179,7 @@ def texts_to_arrays(texts: Iterable[str]) -> dict[str, NDArray[Any]]:
     >>> texts_from_arrays(texts_to_arrays(["age", "income"]))
     ['age', 'income']
     """
-    coded = [text.encode("utf-8", "surrogatepass") for text in texts]
-    ends = np.cumsum([len(text) for text in coded], dtype=np.int64)
-    return {"text": np.frombuffer(b"".join(coded), np.uint8), "ends": ends}
+    return Texts.of(texts).arrays()
 
 
 def texts_from_arrays(arrays: dict[str, NDArray[Any]]) -> list[str]:
@@ -198,13 +200,4 @@ def texts_from_arrays(arrays: dict[str, NDArray[Any]]) -> list[str]:
     >>> texts_from_arrays({"text": np.frombuffer(b"ab", np.uint8), "ends": np.array([0, 2])})
     ['', 'ab']
     """
-    text, ends = (arrays.get(name, np.zeros(0)) for name in ("text", "ends"))
-    steps = np.diff(ends, prepend=0) if ends.ndim == 1 else np.array([-1])
-    whole = len(arrays) == 2 and text.ndim == 1 and text.dtype == np.uint8
-    if not whole or ends.dtype != np.int64 or (steps < 0).any() or steps.sum() != text.size:
-        raise ValueError("its names are not a list of texts")
-    coded = text.tobytes()
-    return [
-        coded[end - step : end].decode("utf-8", "surrogatepass")
-        for end, step in zip(ends.tolist(), steps.tolist(), strict=True)
-    ]
+    return list(Texts.checked(arrays))

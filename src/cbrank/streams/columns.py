@@ -1,21 +1,23 @@
 """What the columns of a stream mean, learned from its header and carried with the model."""
 
-import json
-import re
-import zlib
+import operator
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from numbers import Integral
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from cbrank.streams.labels import Labels
+from cbrank.streams import columns_state
+from cbrank.streams.categories import Met, Table, tables_of
+from cbrank.streams.columns_state import LARGEST_WIDTH
+from cbrank.streams.labels import LONGEST, Labels
 from cbrank.streams.rows import Rows
 
 _DROPPED = -1
-_HASH = re.compile(r"hash:(\d{1,2})")
-_MOST_BITS = 24
 _NAMED = 12
 
 
@@ -59,7 +61,7 @@ class Columns:
 
     Attributes
     ----------
-    numeric_ : list of str or None
+    numeric_ : sequence of str or None
         The numeric columns in order; None before a header was seen and for svmlight text.
     classes_ : list of str
         The labels known so far, the positive one last.
@@ -92,16 +94,23 @@ class Columns:
         zero_based: bool = False,
         max_features: int = 2**24,
     ) -> None:
-        self.label, self.id = label, id
-        self.drop: list[str | int] = list(drop)
-        self.categorical = dict(categorical or {})
-        self.zero_based, self.max_features = zero_based, max_features
-        self.numeric_: list[str] | None = None
+        self.label, self.id = _told(label, "label"), _told(id, "id")
+        self.drop = [column for told in drop if (column := _told(told, "drop")) is not None]
+        self.categorical: dict[str, str | list[str]] = {
+            str(name): how if isinstance(how, str) else [str(value) for value in how]
+            for name, how in (categorical or {}).items()
+        }
+        self.zero_based, self.max_features = bool(zero_based), operator.index(max_features)
+        if not 1 <= self.max_features <= LARGEST_WIDTH:
+            raise ValueError(f"max_features must be between 1 and {LARGEST_WIDTH:,}.")
+        if len(self.drop) > columns_state.MOST_DROPPED:
+            raise ValueError(f"drop may name {columns_state.MOST_DROPPED:,} columns.")
+        self.numeric_: Sequence[str] | None = None
         self.width_ = 0
         self.labels = Labels(positive)
         self._sparse: bool | None = None
-        self._tables = _tables(self.categorical)
-        self._grown: list[tuple[str, str]] = []
+        self._tables = tables_of(self.categorical)
+        self._met = Met()
 
     @property
     def classes_(self) -> list[str]:
@@ -117,10 +126,40 @@ class Columns:
             Column names, ``column=category``, ``column#bucket``, or the indices of svmlight text.
         """
         if self.numeric_ is None:
-            base = 0 if self.zero_based else 1
-            return [str(index + base) for index in range(self.width_)]
-        fixed = [name for table in self._tables.values() for name in table.names()]
-        return [*self.numeric_, *fixed, *(f"{column}={value}" for column, value in self._grown)]
+            return [self.feature_name(feature) for feature in range(self.width_)]
+        tables = list(self._tables.values())
+        fixed = (
+            table.feature_name(table.first + at)
+            for table in tables
+            for at in range(table.size or 0)
+        )
+        met = (f"{tables[number].name}={value}" for number, value in self._met)
+        return [*self.numeric_, *fixed, *met]
+
+    def feature_name(self, feature: int) -> str:
+        """Return the name of one feature.
+
+        Parameters
+        ----------
+        feature : int
+            Its number, from 0.
+
+        Returns
+        -------
+        str
+            As `feature_names` has it.
+        """
+        if self.numeric_ is None:
+            return str(feature + (0 if self.zero_based else 1))
+        if feature < len(self.numeric_):
+            return self.numeric_[feature]
+        before = self.width_ - len(self._met)
+        tables = list(self._tables.values())
+        if feature >= before:
+            number, value = self._met[feature - before]
+            return f"{tables[number].name}={value}"
+        at = bisect_right(tables, feature, key=lambda table: table.first) - 1
+        return tables[at].feature_name(feature)
 
     # Reading -----------------------------------------------------------------------------------
 
@@ -182,20 +221,27 @@ class Columns:
     def _picks(self, name: str, cells: list[str], learn: bool) -> NDArray[np.int64]:
         """Return the feature of each cell of a column; -1 for none."""
         table = self._tables[name]
-        if table.size is None and learn:
+        if table.size is None and (learn or self._met.is_sorted):
             for cell in dict.fromkeys(cells):
-                if table.find(cell) < 0:
+                if table.find(cell) < 0 and not self._recall(table, cell) and learn:
                     self._grow(table, cell)
         return np.array([table.find(cell) for cell in cells], dtype=np.int64)
 
-    def _grow(self, table: "_Table", cell: str) -> None:
+    def _recall(self, table: Table, cell: str) -> bool:
+        """Say whether a category is known from a file, and let its table know it."""
+        place = self._met.find(table.number, cell) if self._met.is_sorted else -1
+        if place >= 0:
+            table.add(cell, self.width_ - len(self._met) + place)
+        return place >= 0
+
+    def _grow(self, table: Table, cell: str) -> None:
         if self.width_ >= self.max_features:
             raise ValueError(
                 f"column {table.name!r} has so many categories that rows would be wider than "
                 f"max_features={self.max_features}; say hash:BITS."
             )
         table.add(cell, self.width_)
-        self._grown.append((table.name, cell))
+        self._met.append(table.number, cell)
         self.width_ += 1
 
     # The header --------------------------------------------------------------------------------
@@ -203,20 +249,27 @@ class Columns:
     def _learn_header(self, header: Sequence[str], name: str, labelled: bool) -> None:
         if self.label is None and labelled:
             raise ValueError(f"{name}: say which column is the label. {_listed(header)}")
-        self.label, self.id = _find(self.label, header, name), _find(self.id, header, name)
-        self.drop = [str(_find(column, header, name)) for column in self.drop]
+        known = set(header)
+        self.label = _find(self.label, header, known, name)
+        self.id = _find(self.id, header, known, name)
+        self.drop = [str(_find(column, header, known, name)) for column in self.drop]
         for column in self._tables:
-            _find(column, header, name)
+            _find(column, header, known, name)
+        _refuse_unkeepable(header, [self.label, self.id], name)
         apart = {self.label, self.id, *self.drop, *self._tables}
         self.numeric_ = [column for column in header if column not in apart]
-        self.width_ = len(self.numeric_)
+        self._place_features()
+
+    def _place_features(self) -> None:
+        """Give numeric columns the first features, and tables those that are fixed."""
+        self.width_ = len(self.numeric_ or [])
         for table in self._tables.values():
             self.width_ = table.place(self.width_)
 
     def _compare(self, header: Sequence[str], name: str, labelled: bool) -> list[str]:
-        label = [str(self.label)] if labelled else []
-        for column in [*(self.numeric_ or []), *self._tables, *label]:
-            if column not in header:
+        label, there = [str(self.label)] if labelled else [], set(header)
+        for column in chain(self.numeric_ or [], self._tables, label):
+            if column not in there:
                 raise ValueError(
                     f"{name} has no column {column!r}, which the model needs. {_listed(header)}"
                 )
@@ -231,97 +284,67 @@ class Columns:
     # Storing -----------------------------------------------------------------------------------
 
     def _state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Return all that is known, as arrays and facts for JSON.
-
-        Names may be many, so they are an array: JSON in bytes.
-        """
-        names = json.dumps([self.numeric_, self._grown]).encode()
-        return {"names": np.frombuffer(names, np.uint8)}, {
-            "label": self.label,
-            "positive": self.labels.positive,
-            "negative": self.labels.negative,
-            "drop": self.drop,
-            "id": self.id,
-            "categorical": {
-                name: how if isinstance(how, str) else list(how)
-                for name, how in self.categorical.items()
-            },
-            "zero_based": self.zero_based,
-            "max_features": self.max_features,
-            "width": self.width_,
-            "sparse": self._sparse,
-        }
+        """Return all that is known, as arrays and facts for JSON."""
+        return columns_state.state_of(
+            columns_state.Kept(
+                label=self.label,
+                id=self.id,
+                positive=self.labels.positive,
+                negative=self.labels.negative,
+                drop=self.drop,
+                categorical=self.categorical,
+                zero_based=self.zero_based,
+                max_features=self.max_features,
+                numeric=self.numeric_,
+                met=self._met,
+                width=self.width_,
+                sparse=self._sparse,
+            )
+        )
 
     @classmethod
     def _from_state(cls, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> Self:
-        """Return the columns whose state that is."""
+        """Return the columns whose state that is; refuse what makes no sense."""
+        kept = columns_state.kept_in(arrays, facts)
         columns = cls(
-            facts["label"],
-            facts["positive"],
-            drop=facts["drop"],
-            id=facts["id"],
-            categorical=facts["categorical"],
-            zero_based=facts["zero_based"],
-            max_features=facts["max_features"],
+            kept.label,
+            drop=kept.drop,
+            id=kept.id,
+            categorical=kept.categorical,
+            zero_based=kept.zero_based,
+            max_features=kept.max_features,
         )
-        columns.labels.negative = facts["negative"]
-        columns.numeric_, grown = json.loads(arrays["names"].tobytes())
-        columns._sparse = facts["sparse"]
-        width = len(columns.numeric_ or [])
-        for table in columns._tables.values():
-            width = table.place(width)
-        for name, value in grown:
-            columns._tables[name].add(value, width)
-            columns._grown.append((name, value))
-            width += 1
-        columns.width_ = facts["width"]
+        columns.labels.positive, columns.labels.negative = kept.positive, kept.negative
+        columns.numeric_, columns._sparse = kept.numeric, kept.sparse
+        columns._place_features()
+        columns._meet_again(kept.met)
+        if kept.numeric is None:
+            columns.width_ = kept.width
+        if columns.width_ != kept.width or (len(kept.met) and kept.width > kept.max_features):
+            raise ValueError(f"its columns make {columns.width_} features, not {kept.width}")
         return columns
 
+    def _meet_again(self, met: Met) -> None:
+        """Give the categories of a file the features after all others."""
+        tables = list(self._tables.values())
+        if not met.is_sorted:
+            for place, (number, value) in enumerate(met):
+                if tables[number].find(value) >= 0:
+                    raise ValueError(f"its columns have the category {value!r} twice")
+                tables[number].add(value, self.width_ + place)
+        self._met = met
+        self.width_ += len(met)
 
-class _Table:
-    """The features of one categorical column."""
-
-    def __init__(self, name: str, how: str | Sequence[str]) -> None:
-        self.name = name
-        self.bits = 0
-        self.first = 0
-        self._places: dict[str, int] = {}
-        self._listed = [] if isinstance(how, str) else [str(value) for value in how]
-        self.size: int | None = len(self._listed)
-        if isinstance(how, str):
-            found = _HASH.fullmatch(how)
-            self.bits = int(found[1]) if found else 0
-            if how != "onehot" and not 1 <= self.bits <= _MOST_BITS:
-                raise ValueError(
-                    f"column {name!r} cannot be made categorical by {how!r}: say onehot, "
-                    f"hash:BITS with 1 to {_MOST_BITS} bits, or list the categories."
-                )
-            self.size = 2**self.bits if self.bits else None
-
-    def place(self, first: int) -> int:
-        """Take the features from `first` on and return the first one after them."""
-        self.first = first
-        self._places = {value: first + number for number, value in enumerate(self._listed)}
-        return first + (self.size or 0)
-
-    def find(self, value: str) -> int:
-        """Return a category's feature, or -1."""
-        if self.bits:
-            return self.first + (zlib.crc32(value.encode()) & ((1 << self.bits) - 1))
-        return self._places.get(value, -1)
-
-    def add(self, value: str, feature: int) -> None:
-        """Give a category its feature."""
-        self._places[value] = feature
-
-    def names(self) -> list[str]:
-        """Return the names of the features that were there from the start."""
-        buckets = [f"{self.name}#{bucket}" for bucket in range(2**self.bits if self.bits else 0)]
-        return buckets + [f"{self.name}={value}" for value in self._listed]
-
-
-def _tables(categorical: Mapping[str, str | Sequence[str]]) -> dict[str, _Table]:
-    return {name: _Table(name, how) for name, how in categorical.items()}
+    def _cut(self, width: int) -> None:
+        """Leave out the last features, which only rows that were left out have shown."""
+        fixed = 0 if self._sparse else self.width_ - len(self._met)
+        if not fixed <= width <= self.width_:
+            raise ValueError(f"its columns make {self.width_} features, and its ranker has {width}")
+        if self._sparse:
+            self.width_ = width
+        elif width < self.width_:
+            self._place_features()
+            self._meet_again(self._met.cut(width - fixed))
 
 
 def _of_width(X: Any, width: int) -> csr_array:
@@ -350,9 +373,21 @@ def _text(name: str | int | None) -> str | None:
     return None if name is None else str(name)
 
 
-def _find(column: str | int | None, header: Sequence[str], name: str) -> str | None:
+def _told(column: Any, what: str) -> str | int | None:
+    """Return how a column is told: by its name or by its number from 1."""
+    if column is None or isinstance(column, str):
+        return None if column is None else str(column)
+    number = 0 if isinstance(column, bool) or not isinstance(column, Integral) else int(column)
+    if 1 <= number < 2**63:
+        return number
+    raise ValueError(f"{what} is told by a column's name or its number from 1, not by {column!r}.")
+
+
+def _find(
+    column: str | int | None, header: Sequence[str], known: set[str], name: str
+) -> str | None:
     """Return the name of a column that is told by name or by number from 1."""
-    if column is None or column in header:
+    if column is None or column in known:
         return _text(column)
     if str(column).isdecimal() and 1 <= int(column) <= len(header):
         return header[int(column) - 1]
@@ -366,6 +401,21 @@ def _listed(header: Sequence[str]) -> str:
 def _named(columns: Sequence[str]) -> str:
     more = f" and {len(columns) - _NAMED} more" if len(columns) > _NAMED else ""
     return ", ".join(repr(column) for column in columns[:_NAMED]) + more
+
+
+def _refuse_unkeepable(header: Sequence[str], named: Iterable[str | None], name: str) -> None:
+    """Refuse what a model file cannot hold, before anything is learned."""
+    if len(header) > columns_state.MOST_COLUMNS:
+        raise ValueError(
+            f"{name} has {len(header):,} columns, and a table may have "
+            f"{columns_state.MOST_COLUMNS:,}: svmlight text has no such limit."
+        )
+    for column in named:
+        if column is not None and len(column) > LONGEST:
+            raise ValueError(
+                f"{name}: the column {column[:20]!r}... has a name of {len(column):,} characters, "
+                f"and label and id may have {LONGEST:,}."
+            )
 
 
 def _refuse_twins(header: Iterable[str], name: str) -> None:

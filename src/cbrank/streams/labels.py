@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+LONGEST = 1000  # characters of a label, so that a model file has room for it
 _SHOWN = 5
 
 
@@ -38,6 +39,7 @@ class Labels:
     def __init__(self, positive: str | None = None) -> None:
         self.positive = None if positive is None else canonical(positive)
         self.negative: str | None = None
+        _refuse_long(self.known(), "The positive label")
 
     def known(self) -> list[str]:
         """Return the labels known so far, the positive one last."""
@@ -66,6 +68,7 @@ class Labels:
         new = [label for label in found if label != self.positive]
         if not new:
             return
+        _refuse_long(new, f"{where}: the label")
         if self.positive is not None:
             self.negative = new[0]
             return
@@ -87,6 +90,15 @@ class Labels:
             return "the label is missing."
         names = " nor ".join(repr(known) for known in self.known())
         return f"the label {label!r} is neither {names}."
+
+
+def _refuse_long(labels: Iterable[str], what: str) -> None:
+    for label in labels:
+        if len(label) > LONGEST:
+            raise ValueError(
+                f"{what} {label[:20]!r}... has {len(label):,} characters; {LONGEST:,} are enough "
+                "for a label."
+            )
 
 
 def _order(label: str) -> tuple[bool, float, str]:

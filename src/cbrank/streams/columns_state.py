@@ -1,0 +1,259 @@
+"""What is kept of columns in a model file, which may come from anyone.
+
+All names are one array of texts: the numeric columns, those dropped by name, the categorical ones,
+the listed categories and those met. `tables` has the bits and the number of listed categories of
+each categorical column (-1 for "onehot"), `owners` the categorical column of each category met, and
+`drop` the numbers of columns dropped by number, 0 for those dropped by name. Files of format 1 have
+the names in JSON and all else in the facts.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from json.decoder import scanstring  # type: ignore[attr-defined]
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbrank.streams.categories import MOST_BITS, MOST_LISTED, MOST_TABLES, ONEHOT, Met
+from cbrank.streams.labels import canonical
+from cbrank.streams.texts import Texts, has_twins
+
+Arrays = Mapping[str, NDArray[Any]]
+Facts = Mapping[str, Any]
+
+LARGEST_WIDTH = 2**31 - 1
+MOST_COLUMNS = 2**22  # of a table
+MOST_DROPPED = 2**18  # of them, some 80 bytes each
+
+_OPEN = -1
+_FEW = 2**18  # numeric columns of a file that become a list
+
+
+class Kept(NamedTuple):
+    """What columns have learned and were told."""
+
+    label: str | int | None
+    id: str | int | None
+    positive: str | None
+    negative: str | None
+    drop: Sequence[str | int]
+    categorical: dict[str, str | list[str]]
+    zero_based: bool
+    max_features: int
+    numeric: Sequence[str] | None
+    met: Met
+    width: int
+    sparse: bool | None
+
+
+# Giving -----------------------------------------------------------------------------------------
+
+_PLAIN = "label", "id", "positive", "negative", "zero_based", "max_features", "width", "sparse"
+
+
+def state_of(kept: Kept) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """Return what is kept as arrays, and facts whose length does not grow with the columns."""
+    met, owners = kept.met.arrays()
+    names = Texts.of(_names(kept)) + met
+    arrays = {f"names.{name}": array for name, array in names.arrays().items()}
+    tables = [_table(how) for how in kept.categorical.values()]
+    arrays["tables"] = np.array(tables, np.int64).reshape(-1, 2)
+    arrays["owners"] = owners
+    numbers = [0 if isinstance(column, str) else column for column in kept.drop]
+    arrays["drop"] = np.array(numbers, np.int64)
+    numeric = None if kept.numeric is None else len(kept.numeric)
+    return arrays, {name: getattr(kept, name) for name in _PLAIN} | {"numeric": numeric}
+
+
+def _names(kept: Kept) -> Iterator[str]:
+    yield from kept.numeric or ()
+    yield from (column for column in kept.drop if isinstance(column, str))
+    yield from kept.categorical
+    for how in kept.categorical.values():
+        yield from () if isinstance(how, str) else how
+
+
+def _table(how: str | list[str]) -> tuple[int, int]:
+    if isinstance(how, str):
+        return (0, _OPEN) if how == ONEHOT else (int(how.removeprefix("hash:")), 0)
+    return 0, len(how)
+
+
+# Taking -----------------------------------------------------------------------------------------
+
+
+def kept_in(arrays: Arrays, facts: Facts) -> Kept:
+    """Return what is kept in arrays and facts, each of which is checked, as are all together."""
+    if arrays.keys() == {"names"}:
+        kept = _of_format_1(arrays["names"], facts)
+    else:
+        kept = _of_format_2(arrays, facts)
+    _refuse_bad_facts(kept)
+    _refuse_twins(kept)
+    return kept
+
+
+def _of_format_2(arrays: Arrays, facts: Facts) -> Kept:
+    names = Texts.checked({name: arrays[f"names.{name}"] for name in ("text", "ends")})
+    tables, owners, drop = (arrays[name] for name in ("tables", "owners", "drop"))
+    numeric = facts["numeric"]
+    types = [array.dtype for array in (tables, owners, drop)]
+    if len(arrays) != 5 or types != list(map(np.dtype, (np.int64, np.int32, np.int64))):
+        raise ValueError("its columns have other arrays than they should")
+    if not (owners.ndim == drop.ndim == 1 and (numeric is None or _counts(numeric, 0))):
+        raise ValueError("its columns have other arrays than they should")
+    counts = _listed(tables)
+    sizes = [numeric or 0, int((drop == 0).sum()), len(tables), int(counts[counts > 0].sum())]
+    if sum(sizes) + len(owners) != len(names) or len(drop) > MOST_DROPPED:
+        raise ValueError(f"its columns have {len(names)} names, and should have others")
+    first, second, third, fourth = np.cumsum(sizes).tolist()
+    dropped, listed = iter(names[first:second]), iter(names[third:fourth])
+    categorical = {
+        name: _how(bits, count, listed)
+        for name, (bits, count) in zip(names[second:third], tables.tolist(), strict=True)
+    }
+    if len(categorical) < len(tables):
+        raise ValueError("its columns have one name twice")
+    return Kept(
+        **{name: facts[name] for name in _PLAIN},
+        numeric=None if numeric is None else _few_or_many(names[:first]),
+        drop=[number or next(dropped) for number in drop.tolist()],
+        categorical=categorical,
+        met=_met(names[fourth:], owners, counts),
+    )
+
+
+def _listed(tables: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how many categories each table lists, once all tables make sense."""
+    sound = tables.ndim == 2 and tables.shape[1] == 2 and len(tables) <= MOST_TABLES
+    if sound:
+        bits, counts = tables[:, 0], tables[:, 1]
+        sound = bool(((bits >= 0) & (bits <= MOST_BITS) & (counts >= _OPEN)).all())
+        sound = sound and not counts[bits > 0].any() and counts.max(initial=0) <= MOST_LISTED
+        if sound and counts.sum() <= MOST_LISTED:
+            return counts
+    raise ValueError("its columns have tables that make no sense")
+
+
+def _few_or_many(names: Texts) -> Sequence[str]:
+    if len(names) > MOST_COLUMNS:
+        raise ValueError(f"its columns have {len(names)} names, which are too many")
+    return list(names) if len(names) <= _FEW else names
+
+
+def _how(bits: int, count: int, listed: Iterator[str]) -> str | list[str]:
+    if bits:
+        return f"hash:{bits}"
+    return ONEHOT if count == _OPEN else [next(listed) for _ in range(count)]
+
+
+def _met(texts: Texts, owners: NDArray[np.int32], counts: NDArray[np.int64]) -> Met:
+    if ((owners < 0) | (owners >= len(counts))).any() or (counts[owners] != _OPEN).any():
+        raise ValueError("its columns have met categories of no open column")
+    return Met(texts, owners)
+
+
+def _refuse_bad_facts(kept: Any) -> None:
+    after = kept.numeric is not None  # the header was seen, and columns have names
+    for name in ("label", "id"):
+        told = getattr(kept, name)
+        if not (told is None or type(told) is str or (_counts(told, 1) and not after)):
+            raise ValueError(f"its columns have {name}={told!r}, which is no column")
+    if not all(type(column) is str or (_counts(column, 1) and not after) for column in kept.drop):
+        raise ValueError("its columns drop what is no column")
+    for label in (kept.positive, kept.negative):
+        if label is not None and (type(label) is not str or canonical(label) != label):
+            raise ValueError(f"its columns have the label {label!r}, which is none")
+    if kept.negative is not None and kept.positive in (None, kept.negative):
+        raise ValueError("its columns do not have two labels")
+    if type(kept.zero_based) is not bool or not (kept.sparse is None or type(kept.sparse) is bool):
+        raise ValueError("its columns have facts that are neither true nor false")
+    if not (_counts(kept.max_features, 1) and _counts(kept.width, 0)):
+        raise ValueError("its columns have a width that is no number")
+    if kept.numeric is None and (kept.width > (kept.max_features if kept.sparse else 0)):
+        raise ValueError("its columns are wider than they can be")
+    if kept.sparse is not False and (after or len(kept.met)):
+        raise ValueError("its columns are those of a table and of svmlight text")
+
+
+def _counts(number: Any, least: int) -> bool:
+    return type(number) is int and least <= number <= LARGEST_WIDTH
+
+
+def _refuse_twins(kept: Kept) -> None:
+    """Refuse a numeric column that is there twice, or is something else too."""
+    numeric = kept.numeric or ()
+    if has_twins(numeric):
+        raise ValueError("its columns have one name twice")
+    others = {*kept.drop, *kept.categorical, kept.label, kept.id}
+    if any(name in others for name in numeric):
+        raise ValueError("its columns have one that is numeric and something else too")
+
+
+# Format 1 ---------------------------------------------------------------------------------------
+
+
+def _of_format_1(names: NDArray[Any], facts: Facts) -> Kept:
+    if names.dtype != np.uint8 or names.ndim != 1:
+        raise ValueError("its names are not a list of texts")
+    categorical, drop = facts["categorical"], facts["drop"]
+    if type(categorical) is not dict or type(drop) is not list or len(drop) > MOST_DROPPED:
+        raise ValueError("its columns drop, or have categories, as none can")
+    for how in categorical.values():
+        if type(how) is not str and not _all_texts(how):
+            raise ValueError("its columns have categories that are no texts")
+    numbers = {name: number for number, name in enumerate(categorical)}
+    counts = np.array([_OPEN if how == ONEHOT else 0 for how in categorical.values()], np.int64)
+    text = names.tobytes().decode("ascii")
+    numeric, at = _numeric_of_format_1(text)
+    owners = list[int]()
+    values = Texts.of(_met_of_format_1(text, at, numbers, owners))
+    met = _met(values, np.array(owners, np.int32), counts)
+    plain = {name: facts[name] for name in _PLAIN}
+    return Kept(**plain, numeric=numeric, drop=drop, categorical=categorical, met=met)
+
+
+def _all_texts(values: Any) -> bool:
+    return type(values) is list and all(type(value) is str for value in values)
+
+
+def _numeric_of_format_1(text: str) -> tuple[Sequence[str] | None, int]:
+    """Return the numeric columns, and where the categories begin.
+
+    JSON is read text by text: its own reader would make objects many times as large.
+    """
+    if text.startswith("[null, ["):
+        return None, len("[null, [")
+    if not text.startswith("[["):
+        raise ValueError("its names are not as they should be")
+    ends = [len("[[")]
+    found = _few_or_many(Texts.of(_texts_of_format_1(text, ends)))
+    if not text.startswith("], [", ends[0]):
+        raise ValueError("its names are not as they should be")
+    return found, ends[0] + len("], [")
+
+
+def _texts_of_format_1(text: str, ends: list[int]) -> Iterator[str]:
+    """Yield texts with commas between them, and note where they end."""
+    at = ends[0]
+    while text[at : at + 1] == '"':
+        value, at = scanstring(text, at + 1, True)
+        yield value
+        at += 2 * text.startswith(', "', at)
+    ends[0] = at
+
+
+def _met_of_format_1(
+    text: str, at: int, numbers: dict[str, int], owners: list[int]
+) -> Iterator[str]:
+    """Yield the categories met, and note their columns."""
+    while text.startswith('["', at):
+        name, at = scanstring(text, at + 2, True)
+        if name not in numbers or not text.startswith(', "', at):
+            raise ValueError("its columns have met categories of no open column")
+        value, at = scanstring(text, at + 3, True)
+        owners.append(numbers[name])
+        yield value
+        at += 3 if text.startswith('], ["', at) else 1
+    if text[at:] != "]]":
+        raise ValueError("its names are not as they should be")

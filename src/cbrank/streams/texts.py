@@ -1,0 +1,131 @@
+"""Many texts in two arrays, where a list would take some sixty bytes for each beside its letters."""
+
+import codecs
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Self, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+_BLOCK = 2**12  # texts that are objects at a time
+_BYTES = 2**16
+
+
+class Texts(Sequence[str]):
+    """A sequence of texts that takes their letters and eight bytes for each.
+
+    Parameters
+    ----------
+    text : ndarray of uint8
+        All of them in UTF-8, lone surrogates included.
+    ends : ndarray of int64
+        Where each ends.
+
+    Examples
+    --------
+    >>> texts = Texts.of(["age", "income", "größe"])
+    >>> texts.ends
+    array([ 3,  9, 16])
+    >>> texts[2], list(texts[:2])
+    ('größe', ['age', 'income'])
+    """
+
+    def __init__(self, text: NDArray[np.uint8], ends: NDArray[np.int64]) -> None:
+        self.text, self.ends = text, ends
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> Self:
+        """Take texts from a list or any iterable."""
+        parts, sizes, rest = list[NDArray[np.uint8]](), list[NDArray[np.int64]](), iter(texts)
+        while some := [coded(text) for text in islice(rest, _BLOCK)]:
+            parts.append(np.frombuffer(b"".join(some), np.uint8))
+            sizes.append(np.fromiter(map(len, some), np.int64, len(some)))
+        whole = np.concatenate([np.zeros(0, np.uint8), *parts])
+        return cls(whole, np.cumsum(np.concatenate([np.zeros(0, np.int64), *sizes])))
+
+    @classmethod
+    def checked(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Take the two arrays, which may come from anywhere; refuse what are no texts."""
+        text, ends = (arrays.get(name, np.zeros(0)) for name in ("text", "ends"))
+        whole = len(arrays) == 2 and text.ndim == ends.ndim == 1
+        if not whole or text.dtype != np.uint8 or ends.dtype != np.int64:
+            raise ValueError("its names are not a list of texts")
+        last = int(ends[-1]) if ends.size else 0
+        if last != text.size or (ends[:1] < 0).any() or (ends[1:] < ends[:-1]).any():
+            raise ValueError("its names are not a list of texts")
+        decoder = codecs.getincrementaldecoder("utf-8")("surrogatepass")
+        for begin in range(0, text.size, _BYTES):
+            decoder.decode(text[begin : begin + _BYTES].tobytes())
+        decoder.decode(b"", final=True)
+        begins = ends[:-1][ends[:-1] < text.size]
+        if (text[begins] & 0xC0 == 0x80).any():
+            raise ValueError("its names are cut within a letter")
+        return cls(text, ends)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the two arrays by name."""
+        return {"text": self.text, "ends": self.ends}
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Self: ...
+
+    def __getitem__(self, place: int | slice) -> str | Self:
+        if isinstance(place, slice):
+            first, last, step = place.indices(len(self))
+            assert step == 1
+            begin, ends = self._begin(first), self.ends[first : max(first, last)]
+            end = int(ends[-1]) if ends.size else begin
+            return type(self)(self.text[begin:end], ends - begin)
+        at = range(len(self))[place]
+        return self.text[self._begin(at) : self.ends[at]].tobytes().decode(*_CODE)
+
+    def __iter__(self) -> Iterator[str]:
+        return (letters.decode(*_CODE) for letters in self.coded())
+
+    def coded(self) -> Iterator[bytes]:
+        """Yield the texts in UTF-8."""
+        for first in range(0, len(self), _BLOCK):
+            some = self[first : first + _BLOCK]
+            letters, begin = some.text.tobytes(), 0
+            for end in some.ends.tolist():
+                yield letters[begin:end]
+                begin = end
+
+    def __add__(self, other: "Texts") -> Self:
+        text = np.concatenate([self.text, other.text])
+        return type(self)(text, np.concatenate([self.ends, other.ends + self.text.size]))
+
+    def _begin(self, place: int) -> int:
+        return int(self.ends[place - 1]) if place else 0
+
+
+def has_twins(texts: Sequence[str]) -> bool:
+    """Say whether two texts are the same.
+
+    Examples
+    --------
+    >>> has_twins(["a", "b", "a"]), has_twins(Texts.of(["a", "b"]))
+    (True, False)
+    """
+    if not isinstance(texts, Texts):
+        return len(set(texts)) < len(texts)
+    keys = np.fromiter(map(hash, texts.coded()), np.int64, len(texts))
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    alike = np.flatnonzero(keys[1:] == keys[:-1])
+    return any(texts[order[at]] == texts[order[at + 1]] for at in alike)
+
+
+_CODE = "utf-8", "surrogatepass"
+
+
+def coded(text: str) -> bytes:
+    """Return a text in UTF-8; a lone surrogate is kept."""
+    return text.encode(*_CODE)
