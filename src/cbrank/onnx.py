@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from cbrank import kernels
 from cbrank.rankers._base import Ranker
 from cbrank.streams import StreamScaler
 
@@ -13,7 +14,12 @@ __all__ = ["to_onnx"]
 
 _SCORE = {
     "plain": "score = MatMul (features, weights)",
-    "centred": "centred = Sub (features, centre)  score = MatMul (centred, weights)",
+    "bounded": "row = Clip (features, least, most)  score = MatMul (row, weights)",
+    "centred": """
+        bounded = Clip (features, least, most)
+        row = Sub (bounded, centre)
+        score = MatMul (row, weights)
+    """,
     "unit": """
         sizes = Abs (features)
         largest = ReduceMax <axes = [1], keepdims = 1> (sizes)
@@ -102,7 +108,16 @@ def _form(ranker: Ranker, scaler: StreamScaler | None, sparse: bool) -> tuple[st
         tiny, one = np.array(np.finfo(np.float64).tiny), np.array(1.0)
         return "unit", {"weights": weights, "tiny": tiny, "one": one}
     centre, divisor = scaler._centre_and_divisor()
-    weights = weights / divisor
-    if kind == "maxabs" or sparse:
+    with np.errstate(over="ignore"):
+        weights = weights / divisor
+    if not np.isfinite(weights).all():
+        raise ValueError(
+            "a feature is so small that its weight, not scaled, is beyond all numbers."
+        )
+    if kind == "maxabs":
         return "plain", {"weights": weights}
-    return "centred", {"weights": weights, "centre": centre}
+    most = np.array(kernels.scaling.LARGEST)
+    bounds = {"least": -most, "most": most}
+    if sparse:
+        return "bounded", {"weights": weights, **bounds}
+    return "centred", {"weights": weights, "centre": centre, **bounds}

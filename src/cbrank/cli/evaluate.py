@@ -38,16 +38,17 @@ def command(
       cbrank evaluate clicks.model 'week/*.csv.gz' --json
     """  # noqa: D301
     from cbrank.insight.evaluation import evaluate  # noqa: PLC0415
+    from cbrank.insight.scoring import both_labels  # noqa: PLC0415
     from cbrank.training import Model  # noqa: PLC0415
 
     opened = Model.open(model)
+    label = both_labels(opened)[1]
     y, scores = _scored(opened, data, options)
     found = evaluate(y, scores, opened.ranker.threshold_)
     if roc:
         from cbrank.insight.pictures import draw_roc  # noqa: PLC0415
 
         draw_roc(roc, y, scores, found)
-    label = opened.columns.classes_[1]
     click.echo(for_machines(_facts(found, label)) if as_json else _text(found, label))
 
 

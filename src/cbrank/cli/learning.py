@@ -105,10 +105,12 @@ def learn(
 
 
 def last_run(asked: dict[str, Any], files: Sequence["FileMark"]) -> dict[str, Any]:
-    """Return what a model file says of the run that wrote it."""
+    """Return what a model file says of the run that wrote it, however many files it read."""
+    from cbrank.training.checkpoint import checksum, in_brief  # noqa: PLC0415
+
     told = {name: value for name, value in asked.items() if name != "model"}
-    marks = [[mark.size, mark.head] for mark in files]
-    return {"asked": told, "files": marks, "began_with": asked.get("model")}
+    marks = checksum([[mark.size, mark.head] for mark in files])
+    return {"asked": in_brief(told), "files": marks, "began_with": asked.get("model")}
 
 
 def _carry_out(run: "Run", tell: Teller, stops: Stops) -> None:

@@ -39,8 +39,10 @@ def command(model: Path, output: Path | None, **options: Any) -> None:
 
     arrays, facts = modelfile.read(model)
     old = Model.restore(model, arrays, facts)
+    del arrays  # the model has what it needs of them
     asked = {"command": "update"} | {name: options[name] for name in (*READING, "passes")}
-    asked["model"] = hashlib.sha256(model.read_bytes()).hexdigest()
+    with model.open("rb") as file:
+        asked["model"] = hashlib.file_digest(file, "sha256").hexdigest()
     if output is None and options["resume"] and _is_done(facts, asked, options):
         with teller(options["quiet"], options["as_json"]) as tell:
             tell.note(
@@ -57,13 +59,16 @@ def _is_done(facts: dict[str, Any], asked: dict[str, Any], options: dict[str, An
     Then the checkpoint that it left has no more use.
     """
     from cbrank.streams import open_stream  # noqa: PLC0415
+    from cbrank.training.checkpoint import checksum  # noqa: PLC0415
     from cbrank.training.lock import alone  # noqa: PLC0415
 
     files, checkpoint = open_stream(options["data"]).position.files, options["checkpoint"]
     left = facts.get("last_run")
-    if not isinstance(left, dict) or left | {"began_with": asked["model"]} != last_run(
-        asked, files
-    ):
+    if not isinstance(left, dict):
+        return False
+    if isinstance(left.get("files"), list):  # of format 1
+        left |= {"files": checksum(left["files"])}
+    if left | {"began_with": asked["model"]} != last_run(asked, files):
         return False
     if checkpoint is None or any(mark.size is None for mark in files):
         return False

@@ -44,7 +44,12 @@ class Contents:
         if "columns" in facts:
             model = Model.restore(path, arrays, facts)
             return cls(path, model.ranker, model.scaler, model.columns, facts)
-        whole = modelfile.load(path)
+        try:
+            whole = modelfile.restore("model", arrays, facts)
+        except modelfile.ModelFileError as error:
+            raise modelfile.ModelFileError(
+                f"{path} does not hold a sound model: {error}."
+            ) from None
         steps = [step for _, step in whole.steps] if isinstance(whole, Pipeline) else [whole]
         scaler, ranker = [None, *steps][-2:]
         if len(steps) > 2 or not isinstance(scaler, StreamScaler | None):
@@ -60,9 +65,10 @@ class Contents:
 
     def names(self, features: Iterable[int]) -> list[str]:
         """Return the names of some features, or their numbers from 1 where they have none."""
-        named = self.feature_names()
-        base = 0 if self.columns is not None and self.columns.zero_based else 1
-        return [named[at] if named is not None else str(at + base) for at in features]
+        if self.columns is not None:
+            return [self.columns.feature_name(at) for at in features]
+        named = getattr(self.ranker, "feature_names_in_", None)
+        return [str(at + 1) if named is None else str(named[at]) for at in features]
 
     def labels(self) -> list[str]:
         """Return the two labels, the positive one last."""

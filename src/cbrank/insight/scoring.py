@@ -44,7 +44,7 @@ def say(model: Model, X: Any, *, std: bool, proba: bool, label: bool) -> dict[st
         said["proba"] = _reaching(model, scores, deviations)
     if label:
         reaches = (scores >= model.ranker.threshold_).astype(np.int64)
-        said["label"] = np.array(model.columns.classes_, dtype=object)[reaches]
+        said["label"] = np.array(both_labels(model), dtype=object)[reaches]
     return {name: values.tolist() for name, values in said.items()}
 
 
@@ -62,6 +62,16 @@ def finite_scores(
     if not (np.isfinite(scores).all() and np.isfinite(deviations).all()):
         raise ValueError("a row has no finite score: its values are too large.")
     return scores, deviations
+
+
+def both_labels(model: Model) -> list[str]:
+    """Return the labels of a model that knows both, the positive one last."""
+    labels = model.columns.classes_
+    if len(labels) < 2:
+        raise ValueError(
+            f"the model has seen one label only, {labels[0]!r}: update it with rows of another."
+        )
+    return labels
 
 
 def knows_confidence(model: Model) -> bool:

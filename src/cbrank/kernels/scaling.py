@@ -3,6 +3,7 @@
 Of each feature the entries met so far have a count, a mean and a sum of squared deviations
 (Welford); all other rows count as zeros, so that sparse rows cost what they store. A row is
 scaled by the statistics that include it, so the result does not depend on how rows are chunked.
+Whatever finite numbers come, statistics and scaled rows are finite.
 """
 
 from typing import NamedTuple
@@ -10,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from cbrank.kernels._jit import jit, kernel
+
+LARGEST = 1e145  # a number beyond it counts as it: the squares of 2^52 such have a finite sum
 
 _HUGE = np.finfo(np.float64).max
 _NO_VARIANCE = 1e-300
@@ -36,7 +39,7 @@ def standard(X: np.ndarray, learn: bool, known: Moments, out: np.ndarray) -> Non
         rows = float(known.rows[0])
         for j in range(n_features):
             mean = known.means[j] * (known.counts[j] / rows)
-            out[row, j] = _finite(X[row, j] - mean) / _deviation(known, j, rows)
+            out[row, j] = (_bounded(X[row, j]) - mean) / _deviation(known, j, rows)
 
 
 @kernel
@@ -57,7 +60,8 @@ def standard_sparse(
         rows = float(known.rows[0])
         for at in range(indptr[row], indptr[row + 1]):
             j = indices[at]
-            out[at] = values[at] / (_deviation(known, j, rows) if j < known.means.size else 1.0)
+            deviation = _deviation(known, j, rows) if j < known.means.size else 1.0
+            out[at] = _bounded(values[at]) / deviation
 
 
 @kernel
@@ -70,7 +74,7 @@ def largest(
         for j in range(X.shape[1]):
             if learn:
                 known[j] = max(known[j], abs(X[row, j]))
-            out[row, j] = X[row, j] / (known[j] if known[j] > 0.0 else 1.0)
+            out[row, j] = _finite(X[row, j] / (known[j] if known[j] > 0.0 else 1.0))
 
 
 @kernel
@@ -90,7 +94,8 @@ def largest_sparse(
             j = indices[at]
             if learn:
                 known[j] = max(known[j], abs(values[at]))
-            out[at] = values[at] / (known[j] if j < known.size and known[j] > 0.0 else 1.0)
+            size = known[j] if j < known.size and known[j] > 0.0 else 1.0
+            out[at] = _finite(values[at] / size)
 
 
 @kernel
@@ -116,9 +121,15 @@ def unit(
 @jit
 def _meet(known, j, value):
     known.counts[j] += 1.0
-    delta = _finite(value - known.means[j])
+    value = _bounded(value)
+    delta = value - known.means[j]
     known.means[j] += delta / known.counts[j]
     known.squares[j] += delta * (value - known.means[j])
+
+
+@jit
+def _bounded(value):
+    return min(max(value, -LARGEST), LARGEST)
 
 
 @jit

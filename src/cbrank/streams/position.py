@@ -8,9 +8,16 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cbrank.streams.sources import Source, source_name
 
+MOST_FILES = 2**18  # that a file knows of, some 250 bytes each when it is opened
+
 _HEAD = 2**16
+_NO_SIZE = -1  # of a pipe
+_DIGEST = 32  # bytes
 
 
 class FileMark(NamedTuple):
@@ -105,8 +112,10 @@ class Position:
             counts = {field.name: facts[field.name] for field in fields(cls)[1:]}
         except (KeyError, TypeError) as reason:
             raise ValueError(f"This is not a position in a stream: {reason}.") from reason
-        if not all(type(count) is int and count >= 0 for count in counts.values()):
+        if not all(type(count) is int and 0 <= count < 2**63 for count in counts.values()):
             raise ValueError(f"This is not a position in a stream: {counts}.")
+        if counts["file"] > max(0, len(marks) - 1) or not all(map(_is_mark, marks)):
+            raise ValueError("This is not a position in a stream: its files make no sense.")
         return cls(marks, **counts)
 
     def _refuse_changes(self, marks: Sequence[FileMark]) -> None:
@@ -126,6 +135,46 @@ class Position:
                 f"{now.name} is not as it was when reading stopped: {what}. "
                 "Give the same file, or start anew."
             )
+
+
+def _is_mark(mark: FileMark) -> bool:
+    if type(mark.name) is not str:
+        return False
+    if mark.size is None or mark.head is None:
+        return mark.size is None and mark.head is None
+    known = type(mark.size) is int and 0 <= mark.size < 2**63 and type(mark.head) is str
+    return known and len(mark.head) == 2 * _DIGEST and mark.head.isalnum() and mark.head.isascii()
+
+
+def marks_to_arrays(marks: Sequence[FileMark]) -> dict[str, NDArray[Any]]:
+    """Return what tells files from changed ones as two arrays, without their names.
+
+    Examples
+    --------
+    >>> arrays = marks_to_arrays([FileMark("<stdin>", None, None)])
+    >>> arrays["sizes"], marks_from_arrays(arrays)
+    (array([-1]), (FileMark(name='', size=None, head=None),))
+    """
+    sizes = [_NO_SIZE if mark.size is None else mark.size for mark in marks]
+    heads = b"".join(bytes.fromhex(mark.head or "00" * _DIGEST) for mark in marks)
+    return {
+        "sizes": np.array(sizes, np.int64),
+        "heads": np.frombuffer(heads, np.uint8).reshape(-1, _DIGEST),
+    }
+
+
+def marks_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> tuple[FileMark, ...]:
+    """Return what `marks_to_arrays` was given, the names left out; refuse anything else."""
+    sizes, heads = (arrays.get(name, np.zeros(0)) for name in ("sizes", "heads"))
+    sound = sizes.dtype == np.int64 and heads.dtype == np.uint8 and sizes.ndim == 1
+    if not sound or heads.shape != (len(sizes), _DIGEST) or len(sizes) > MOST_FILES:
+        raise ValueError("its files make no sense")
+    if (sizes < _NO_SIZE).any():
+        raise ValueError("its files make no sense")
+    return tuple(
+        FileMark("", None, None) if size == _NO_SIZE else FileMark("", size, head.tobytes().hex())
+        for size, head in zip(sizes.tolist(), heads, strict=True)
+    )
 
 
 def mark(source: Source) -> FileMark:

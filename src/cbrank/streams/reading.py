@@ -4,6 +4,7 @@ import io
 import operator
 import os
 from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, Literal, NamedTuple, Self, get_args
 
@@ -155,7 +156,7 @@ def open_stream(
     position = Position(tuple(mark(source) for source in sources))
     if start is not None:
         start._refuse_changes(position.files)
-        position = start
+        position = replace(start, files=position.files)
     settings = _Settings(
         format=format,
         columns=columns or Columns(),

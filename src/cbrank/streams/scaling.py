@@ -12,6 +12,10 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from cbrank import kernels
 
+_HUGE = np.finfo(np.float64).max
+_MANY = 2**52  # rows
+_MOST_SQUARED = 1e306  # and those of 2^52 rows more are still finite
+
 
 class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Scale rows by what the stream has shown so far.
@@ -149,10 +153,19 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             X = validate_data(self, X, reset=first, **form)
         else:
             X = check_array(X, **form)
+        if sp.issparse(X):
+            _refuse_bad_places(X)
         if first:
             self._known = _nothing(self.kind)
-        if learn:
-            self.n_features_in_ = max(self.n_features_in_, X.shape[1])
+        self._widen(X.shape[1] if learn else 0)
+        if sp.issparse(X) and not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        return X
+
+    def _widen(self, width: int) -> None:
+        """Make room for features a stream has not shown before."""
+        self.n_features_in_ = max(self.n_features_in_, width)
         self._known = {
             name: np.require(
                 known if name == "rows" else _widened(known, self.n_features_in_),
@@ -160,10 +173,6 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             )
             for name, known in self._known.items()
         }
-        if sp.issparse(X) and not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        return X
 
     def _scaled(self, X: Any, learn: bool) -> Any:
         if self.kind == "none":
@@ -213,19 +222,48 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     @classmethod
     def _from_state(cls, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> Self:
-        """Return the scaler whose state that is."""
+        """Return the scaler whose state that is; refuse what makes no sense."""
         scaler = cls(facts["kind"])
         scaler._validate_params()
-        scaler._known = {name: np.array(known) for name, known in arrays.items()}
         scaler.n_features_in_ = width = facts["n_features_in"]
         fresh = _nothing(scaler.kind)
         shapes = {name: (1,) if name == "rows" else (width,) for name in fresh}
-        if {name: known.shape for name, known in arrays.items()} != shapes or any(
-            known.dtype != fresh[name].dtype or not np.isfinite(known).all()
-            for name, known in arrays.items()
+        if (
+            type(width) is not int
+            or width < 1
+            or {name: known.shape for name, known in arrays.items()} != shapes
+            or any(known.dtype != fresh[name].dtype for name, known in arrays.items())
+            or not 1 <= arrays["rows"][0] < _MANY
+            or not all(_is_sound(name, arrays) for name in fresh)
         ):
             raise ValueError(f"its StreamScaler of {width!r} features makes no sense")
+        scaler._known = {name: _within_limits(name, known) for name, known in arrays.items()}
         return scaler
+
+
+def _is_sound(name: str, arrays: Mapping[str, NDArray[Any]]) -> bool:
+    """Say whether numbers could have been learned from rows."""
+    known = arrays[name]
+    most = int(arrays["rows"][0]) if name == "counts" else _HUGE
+    least = -_HUGE if name == "means" else 0
+    return bool(least <= known.min() and known.max() <= most)
+
+
+def _within_limits(name: str, known: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers as large as the kernel lets them become; earlier versions let them grow."""
+    most = {"means": kernels.scaling.LARGEST, "squares": _MOST_SQUARED}.get(name, _HUGE)
+    return known if -most <= known.min() and known.max() <= most else np.clip(known, -most, most)
+
+
+def _refuse_bad_places(X: Any) -> None:
+    """Refuse indices that would send a kernel, which checks no bounds, out of its arrays."""
+    width = np.uint64(X.shape[1])
+    if (np.diff(X.indptr) < 0).any() or (
+        X.nnz and X.indices.view(f"u{X.indices.itemsize}").max() >= width
+    ):
+        raise ValueError(
+            f"X has {X.shape[1]} columns, and indices that are no columns: it is no sound matrix."
+        )
 
 
 def _nothing(kind: str) -> dict[str, NDArray[Any]]:

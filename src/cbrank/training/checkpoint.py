@@ -1,17 +1,23 @@
 """Where a run stopped: the model, the place in the input and what the run was asked to do."""
 
+import hashlib
+import json
 import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
 from cbrank import modelfile
+from cbrank.modelfile.values import under, within
 from cbrank.streams import Position
+from cbrank.streams.position import marks_from_arrays, marks_to_arrays
 from cbrank.training.lock import alone
 from cbrank.training.model import Model
+
+_LONGEST = 1000  # letters of what a file says of one option
 
 
 @dataclass
@@ -58,12 +64,16 @@ class Progress:
     @classmethod
     def from_json(cls, facts: Mapping[str, Any]) -> Self:
         """Take the progress from what `to_json` gave; anything else is a ValueError."""
-        try:
-            place = facts["position"]
-            progress = cls(**{**facts, "position": place and Position.from_json(place)})
-        except (KeyError, TypeError) as reason:
-            raise ValueError(f"its progress makes no sense ({reason})") from reason
-        return progress
+        if facts.keys() != {field.name for field in fields(cls)}:
+            raise ValueError("its progress makes no sense")
+        counts = [facts[name] for name in ("passes", "rows", "positives", "pairs_before")]
+        auc, place = facts["auc_before"], facts["position"]
+        whole = all(type(count) is int and 0 <= count < 2**63 for count in counts)
+        if not whole or type(auc) is not float or not 0.0 <= auc <= 1.0:
+            raise ValueError(f"its progress makes no sense: {facts}")
+        if not (place is None or type(place) is dict):
+            raise ValueError("its progress makes no sense: it has no position")
+        return cls(**{**facts, "position": place and Position.from_json(place)})
 
 
 class Every:
@@ -117,7 +127,7 @@ class Every:
 
 
 class Checkpoint:
-    """A file from which a run that was killed goes on as if it had not been.
+    r"""A file from which a run that was killed goes on as if it had not been.
 
     Parameters
     ----------
@@ -130,13 +140,15 @@ class Checkpoint:
 
     Examples
     --------
-    >>> import tempfile
+    >>> import io, tempfile
     >>> import cbrank
-    >>> from cbrank.streams import Columns
+    >>> from cbrank.streams import Columns, open_stream
     >>> path = Path(tempfile.mkdtemp(), "run.ckpt")
     >>> checkpoint = Checkpoint(path, {"passes": 2}, Every(rows=100))
-    >>> ranker = cbrank.CBRanker().partial_fit([[0.0], [1.0]], [0, 1])
-    >>> checkpoint.write(Model(ranker, None, Columns()), Progress(rows=2, positives=1))
+    >>> model = Model(cbrank.CBRanker(), None, Columns())
+    >>> for chunk in open_stream(io.BytesIO(b"1 1:2\n-1 1:1\n"), columns=model.columns):
+    ...     model.learn(chunk)
+    >>> checkpoint.write(model, Progress(chunk.position, rows=2, positives=1))
     >>> model, progress = checkpoint.open()
     >>> progress.rows
     2
@@ -144,7 +156,7 @@ class Checkpoint:
     """
 
     def __init__(self, path: str | os.PathLike[str], asked: dict[str, Any], every: Every) -> None:
-        self.path, self.asked, self.every = Path(path), asked, every
+        self.path, self.asked, self.every = Path(path), in_brief(asked), every
 
     def held(self) -> AbstractContextManager[None]:
         """Keep other processes from the checkpoint meanwhile.
@@ -176,10 +188,18 @@ class Checkpoint:
         arrays, facts = modelfile.read(self.path)
         match facts:
             case {"run": {"asked": dict(asked), "progress": dict(progress)}}:
-                self._refuse_other(asked)
+                self._refuse_other(in_brief(asked))
             case _:
                 raise modelfile.ModelFileError(f"{self.path} is a model file, not a checkpoint.")
-        return Model.restore(self.path, arrays, facts), Progress.from_json(progress)
+        try:
+            if type(progress.get("position")) is dict and "run.sizes" in arrays:
+                progress["position"]["files"] = marks_from_arrays(within("run", arrays))
+            stopped = Progress.from_json(progress)
+        except ValueError as error:
+            raise modelfile.ModelFileError(
+                f"{self.path} does not say where its run stopped: {error}"
+            ) from None
+        return Model.restore(self.path, arrays, facts), stopped
 
     def write(self, model: Model, progress: Progress) -> None:
         """Write the checkpoint in place of the one before.
@@ -191,7 +211,11 @@ class Checkpoint:
         progress : Progress
             How far that is.
         """
-        model.write(self.path, run={"asked": self.asked, "progress": progress.to_json()})
+        told, arrays = progress.to_json(), dict[str, Any]()
+        if progress.position:
+            told["position"]["files"] = []
+            arrays = under("run", marks_to_arrays(progress.position.files))
+        model.write(self.path, arrays=arrays, run={"asked": self.asked, "progress": told})
 
     def remove(self) -> None:
         """Remove the checkpoint, if there is one."""
@@ -208,6 +232,34 @@ class Checkpoint:
                     "that model, or another checkpoint."
                 )
             raise ValueError(
-                f"{self.path} is the checkpoint of a run with {name}={before!r}, and this one has "
-                f"{name}={now!r}: give the same options, or another checkpoint."
+                f"{self.path} is the checkpoint of a run with {name[:_LONGEST]}={before!r}, and "
+                f"this one has {name[:_LONGEST]}={now!r}: give the same options, or another "
+                "checkpoint."
             )
+
+
+def in_brief(asked: dict[str, Any]) -> dict[str, Any]:
+    """Return what a run is asked to do, with a checksum in the place of anything long.
+
+    Examples
+    --------
+    >>> in_brief({"passes": 2, "drop": ["a", "b"]})
+    {'passes': 2, 'drop': ['a', 'b']}
+    >>> in_brief({"drop": [f"column {number}" for number in range(1000)]})["drop"][:20]
+    'sha256:9417b5d25123e'
+    """
+    return {
+        name: f"sha256:{checksum(value)}" if len(json.dumps(value)) > _LONGEST else value
+        for name, value in asked.items()
+    }
+
+
+def checksum(value: Any) -> str:
+    """Return the SHA-256 of a value as JSON, for files that need not say all of it.
+
+    Examples
+    --------
+    >>> checksum([[120, None]])[:8]
+    'c5921157'
+    """
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()

@@ -107,32 +107,65 @@ class Model:
         try:
             columns = modelfile.restore("columns", arrays, facts)
             whole = modelfile.restore("model", arrays, facts)
-        except modelfile.ModelFileError as error:
+            steps = (
+                [step for _, step in whole.steps] if isinstance(whole, Pipeline) else [None, whole]
+            )
+            match [*steps, columns]:
+                case [None | StreamScaler() as scaler, Ranker() as ranker, Columns()]:
+                    _fit_together(ranker, columns)
+                    return cls(ranker, scaler, columns)
+        except ValueError as error:
             raise modelfile.ModelFileError(
                 f"{path} does not hold a sound model: {error}."
             ) from None
-        steps = [step for _, step in whole.steps] if isinstance(whole, Pipeline) else [None, whole]
-        match [*steps, columns]:
-            case [None | StreamScaler() as scaler, Ranker() as ranker, Columns()]:
-                if scaler is None or scaler.n_features_in_ == ranker.n_features_in_:
-                    return cls(ranker, scaler, columns)
         raise modelfile.ModelFileError(f"{path} does not hold one scaler, one ranker and columns.")
 
-    def write(self, path: str | os.PathLike[str], **facts: Any) -> None:
+    def write(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        arrays: dict[str, NDArray[Any]] | None = None,
+        **facts: Any,
+    ) -> None:
         """Write a model file, in place only when it is whole; `cbrank.load` opens it too.
 
         Parameters
         ----------
         path : path-like
             Where the file goes.
+        arrays : dict of str to ndarray, optional
+            What else to keep in the file, as arrays.
         **facts : object
             What else to keep in the file, as JSON.
         """
+        learned, own = self._gathered()
+        modelfile.write(path, learned | (arrays or {}), own | facts)
+
+    def refuse_unwritable(self, **facts: Any) -> None:
+        """Raise the ValueError that `write` would, and write nothing.
+
+        Parameters
+        ----------
+        **facts : object
+            What else to keep in the file, as JSON.
+        """
+        arrays, own = self._gathered()
+        modelfile.refuse_unwritable(arrays, own | facts)
+
+    def _gathered(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        self._make_room(self.columns.width_)  # for features of rows that were all left out
         whole = self.ranker
         if self.scaler is not None:
             whole = Pipeline([("scaler", self.scaler), ("ranker", self.ranker)])
-        arrays, own = modelfile.gather(model=whole, columns=self.columns)
-        modelfile.write(path, arrays, own | facts)
+        _fit_together(self.ranker, self.columns)
+        return modelfile.gather(model=whole, columns=self.columns)
+
+    def _make_room(self, width: int) -> None:
+        """Widen what has learned to rows of this width: features appear as a stream goes."""
+        if self.ranker.__sklearn_is_fitted__() and width > self.ranker.n_features_in_:
+            self.ranker._resize(width)
+            if self.scaler is not None:
+                self.scaler._widen(width)
 
     def learn(self, chunk: Chunk) -> None:
         """Go on learning, features included that were not seen before.
@@ -144,9 +177,7 @@ class Model:
         """
         assert chunk.y is not None
         X = chunk.X if self.scaler is None else self.scaler.learn_transform(chunk.X)
-        begun = self.ranker.__sklearn_is_fitted__()
-        if begun and X.shape[1] > self.ranker.n_features_in_:
-            self.ranker._resize(X.shape[1])
+        self._make_room(X.shape[1])
         self.ranker.partial_fit(X, chunk.y, classes=[0, 1])
 
     def scores(self, X: Any) -> NDArray[np.float64]:
@@ -180,3 +211,14 @@ class Model:
         if X.shape[1] > self.ranker.n_features_in_:  # of rows that were all left out
             X = X[:, : self.ranker.n_features_in_]
         return X if self.scaler is None else self.scaler.transform(X)
+
+
+def _fit_together(ranker: Ranker, columns: Columns) -> None:
+    """Cut columns to the features of a ranker; refuse one that cannot have learned from them."""
+    if columns._sparse is None or not columns.classes_:
+        raise ValueError("its columns have learned from no rows, and its ranker has")
+    if ranker.classes_.dtype.kind != "i" or ranker.classes_.tolist() != [0, 1]:
+        raise ValueError("its ranker has other classes than 0 and 1")
+    if ranker.n_seen_[0] and len(columns.classes_) < 2:
+        raise ValueError("its ranker has seen a label that its columns do not know")
+    columns._cut(ranker.n_features_in_)

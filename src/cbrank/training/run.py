@@ -8,6 +8,7 @@ from typing import Any
 from cbrank.rankers import CBRanker
 from cbrank.rankers._base import Ranker
 from cbrank.streams import FileMark, Position, Stream, open_stream
+from cbrank.streams.position import MOST_FILES
 from cbrank.training.checkpoint import Checkpoint, Progress
 from cbrank.training.model import Model
 
@@ -69,6 +70,7 @@ class Run:
         self.progress = progress or Progress(None, 0, 0, 0, *_measured(model))
         self.checkpoint, self.widest, self.reading = checkpoint, widest, reading
         self.skipped = 0  # malformed rows, in one pass
+        self._can_be_kept = False  # as far as one can tell before the end
 
     @property
     def files(self) -> tuple[FileMark, ...]:
@@ -90,8 +92,12 @@ class Run:
 
     def keep(self) -> None:
         """Write a checkpoint, if there is to be one."""
-        if self.checkpoint and self.model.ranker.__sklearn_is_fitted__():
+        if not self.checkpoint or not self.model.ranker.__sklearn_is_fitted__():
+            return
+        try:
             self.checkpoint.write(self.model, self.progress)
+        except ValueError as error:
+            raise ValueError(f"After {self.progress.rows:,} rows: {error}") from error
 
     def finish(self, path: str | os.PathLike[str], **facts: Any) -> None:
         """Write the model, then remove the checkpoint.
@@ -139,12 +145,19 @@ class Run:
         for file in stream.position.files:
             if self.passes > 1 and file.size is None:
                 raise ValueError(f"{file.name} can be read once, not in several passes.")
+        if self.checkpoint and len(stream.position.files) > MOST_FILES:
+            raise ValueError(
+                f"A checkpoint knows of up to {MOST_FILES:,} files: join some of them."
+            )
         return stream
 
     def _learned(self, stream: Stream) -> Iterator[Stream]:
         for chunk in stream:
             refuse_too_wide(self.model.ranker, chunk.X.shape[1], self.widest)
             self.model.learn(chunk)
+            if not self._can_be_kept:  # rather now than when all is learned
+                self.model.refuse_unwritable()
+                self._can_be_kept = True
             assert chunk.y is not None
             before = self.progress.rows
             self.progress.position = chunk.position
