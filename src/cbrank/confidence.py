@@ -139,7 +139,7 @@ def plot_weights(ranker: CBRanker, n: int = 20, ax: "Axes | None" = None) -> "Ax
 
     if ax is None:
         ax = need("matplotlib.pyplot").subplots(layout="constrained")[1]
-    weights = by_effect(ranker).first(n)
+    weights = by_effect(ranker, n)
     named = getattr(ranker, "feature_names_in_", np.arange(1, ranker.n_features_in_ + 1))
     put_weights(ax, [str(name) for name in named[weights.features]], weights.standardised())
     ax.set_xlabel("weight per standard deviation of the feature, ± its own")

@@ -43,9 +43,8 @@ def command(model: Path, top: int, as_json: bool, picture: Path | None) -> None:
     from cbrank.insight.weights import by_effect  # noqa: PLC0415
 
     contents = Contents.open(model)
-    weights = by_effect(contents.ranker)
-    total = len(weights.features)
-    weights = weights.first(top or total)
+    total = contents.ranker.n_features_in_
+    weights = by_effect(contents.ranker, top or total)
     names = contents.names(weights.features.tolist())
     if picture:
         from cbrank.insight.pictures import draw_weights  # noqa: PLC0415

@@ -142,7 +142,7 @@ def _result(run: "Run", output: Path) -> dict[str, Any]:
         "skipped": run.skipped,
         "progressive_auc": round(auc, 6) if pairs else None,
         "features": int(ranker.n_features_in_),
-        "C": getattr(ranker, "C_", ranker.C),
+        "C": getattr(ranker, "C_", getattr(ranker, "C", None)),
         "model": str(output),
     }
 

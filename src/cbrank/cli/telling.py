@@ -95,7 +95,9 @@ class Words(Teller):
             f"Learned from {facts['rows']:,} rows, {facts['positives']:,} of them positive"
             + (f" ({skipped:,} malformed ones skipped)" if skipped else "")
             + (f": progressive AUC {auc:.4f}" if auc is not None else "")
-            + f", {facts['features']:,} features, C {facts['C']:g}. Model: {facts['model']}"
+            + f", {facts['features']:,} features"
+            + (f", C {facts['C']:g}" if facts["C"] is not None else "")
+            + f". Model: {facts['model']}"
         )
 
 

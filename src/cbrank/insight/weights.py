@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 from cbrank.rankers._base import Ranker
 
+_BLOCK = 2**16  # weights that are looked at together
+
 
 class Weights(NamedTuple):
     """The weights of a ranker, in some order.
@@ -38,6 +40,11 @@ class Weights(NamedTuple):
         """Return the first few of them."""
         return self.at(slice(count))
 
+    def joined(self, others: "Weights") -> "Weights":
+        """Return them and some others of the same ranker."""
+        parts = zip(self, others, strict=True)
+        return Weights(*(None if one is None else np.concatenate([one, two]) for one, two in parts))  # type: ignore[arg-type]
+
     def standardised(self) -> "Weights":
         """Return them per standard deviation of the feature, so that they compare."""
         spread = np.divide(
@@ -50,7 +57,7 @@ class Weights(NamedTuple):
         return self._replace(weights=self.weights * spread, deviations=deviations)
 
 
-def by_effect(ranker: Ranker) -> Weights:
+def by_effect(ranker: Ranker, count: int | None = None) -> Weights:
     """Return a ranker's weights, largest effect first.
 
     Features that do not vary among the buffered rows come after the others: those whose weight
@@ -60,11 +67,13 @@ def by_effect(ranker: Ranker) -> Weights:
     ----------
     ranker : ranker
         One that has learned.
+    count : int, optional
+        How many to return; else all. Few of very many take little memory.
 
     Returns
     -------
     Weights
-        All weights.
+        The weights.
 
     Examples
     --------
@@ -72,12 +81,36 @@ def by_effect(ranker: Ranker) -> Weights:
     >>> ranker = CBRanker().partial_fit([[0.0, 10.0], [1.0, 30.0]], [0, 1])
     >>> by_effect(ranker).features
     array([1, 0])
+    >>> by_effect(ranker, 1).features
+    array([1])
     """
-    weights, deviations = ranker.coef_[0], _deviations(ranker)
-    effects = np.abs(weights) * _spread(ranker._buffered_rows()[1])
-    surest = np.abs(weights) if deviations is None else np.abs(weights) / deviations
-    order = np.lexsort((-surest, -effects))
-    return Weights(np.arange(len(weights)), weights, deviations, effects).at(order)
+    width = ranker.n_features_in_
+    count = width if count is None else count
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        varying, spread = _spread(ranker._buffered_rows()[1])
+        deviations, step = _deviations(ranker), max(_BLOCK, count)
+        found = None
+        for begin in range(0, width, step):
+            columns = slice(begin, begin + step)
+            weights = np.array(ranker._weights_of(columns))
+            first, last = np.searchsorted(varying, (columns.start, columns.stop))
+            effects = np.zeros(len(weights))
+            effects[varying[first:last] - begin] = spread[first:last]
+            more = Weights(
+                np.arange(begin, begin + len(weights)),
+                weights,
+                None if deviations is None else deviations[columns],
+                np.abs(weights) * effects,
+            )
+            found = _sorted(more if found is None else found.joined(more)).first(count)
+    assert found is not None
+    return found
+
+
+def _sorted(found: Weights) -> Weights:
+    sizes = np.abs(found.weights)
+    surest = sizes if found.deviations is None else sizes / found.deviations
+    return found.at(np.lexsort((-surest, -found.effects)))
 
 
 def _deviations(ranker: Ranker) -> NDArray[np.float64] | None:
@@ -88,11 +121,13 @@ def _deviations(ranker: Ranker) -> NDArray[np.float64] | None:
     return np.sqrt(variances)  # type: ignore[no-any-return]
 
 
-def _spread(X: Any) -> NDArray[np.float64]:
+def _spread(X: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return features in ascending order, all others being zero, and their standard deviations."""
     if not X.shape[0]:
-        return np.zeros(X.shape[1])
+        return np.zeros(0, np.int64), np.zeros(0)
     if not sp.issparse(X):
-        return np.std(X, axis=0)  # type: ignore[no-any-return]
-    mean = np.asarray(X.mean(axis=0)).ravel()
-    squares = np.asarray(X.multiply(X).mean(axis=0)).ravel()
-    return np.sqrt(np.maximum(squares - mean**2, 0.0))  # type: ignore[no-any-return]
+        return np.arange(X.shape[1]), np.std(X, axis=0)
+    features, places = np.unique(X.indices, return_inverse=True)
+    mean = np.bincount(places, X.data, len(features)) / X.shape[0]
+    squares = np.bincount(places, X.data**2, len(features)) / X.shape[0]
+    return features.astype(np.int64), np.sqrt(np.maximum(squares - mean**2, 0.0))
