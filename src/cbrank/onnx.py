@@ -1,5 +1,6 @@
 """A model's scorer as an ONNX file, which many other runtimes and languages can run."""
 
+import io
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -78,7 +79,7 @@ def to_onnx(
     ['MatMul']
     """
     try:
-        from onnx import checker, helper, numpy_helper, parser  # noqa: PLC0415
+        from onnx import TensorProto, checker, helper, parser  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             f"exporting needs {error.name}: pip install 'cbrank[onnx]'.", name=error.name
@@ -89,19 +90,31 @@ def to_onnx(
         scorer (double[rows, {ranker.n_features_in_}] features) => (double[rows] score)
         {{ {_SCORE[form]} }}
     """)
-    for name, array in arrays.items():
-        model.graph.initializer.append(numpy_helper.from_array(array, name))
+    for name in list(arrays):
+        array = np.asarray(arrays.pop(name), "<f8")
+        tensor = model.graph.initializer.add(name=name, data_type=TensorProto.DOUBLE)
+        tensor.dims.extend(array.shape)
+        tensor.raw_data = array.tobytes()
+        del array  # before the checks, which take twice its size
     known = {"threshold": repr(ranker.threshold_)}
-    known |= {"features": json.dumps(list(features))} if features is not None else {}
-    known |= {"labels": json.dumps(list(labels))} if labels is not None else {}
+    known |= {"features": _as_json(features)} if features is not None else {}
+    known |= {"labels": _as_json(labels)} if labels is not None else {}
     helper.set_model_props(model, known)
     checker.check_model(model)
     return model
 
 
+def _as_json(texts: Sequence[str]) -> str:
+    """Return texts as JSON, without a list of them all."""
+    whole = io.StringIO()
+    for place, text in enumerate(texts):
+        whole.write((", " if place else "[") + json.dumps(text))
+    return whole.getvalue() + "]"
+
+
 def _form(ranker: Ranker, scaler: StreamScaler | None, sparse: bool) -> tuple[str, dict[str, Any]]:
     """Return how rows are scored, and the numbers that takes."""
-    weights, kind = ranker.coef_[0], "none" if scaler is None else scaler.kind
+    weights, kind = ranker._weights(), "none" if scaler is None else scaler.kind
     if scaler is None or kind == "none":
         return "plain", {"weights": weights}
     if kind == "unit":

@@ -1,6 +1,6 @@
 """A model file opened to be looked at."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -56,10 +56,11 @@ class Contents:
             raise modelfile.ModelFileError(f"{path} is not one ranker with at most one scaler.")
         return cls(path, ranker, scaler, None, facts)
 
-    def feature_names(self) -> list[str] | None:
+    def feature_names(self) -> Sequence[str] | None:
         """Return the names of all features, or None where they have none."""
         if self.columns is not None:
-            return None if self.columns.numeric_ is None else self.columns.feature_names()
+            numeric, only = self.columns.numeric_, not self.columns.categorical
+            return numeric if numeric is None or only else self.columns.feature_names()
         named = getattr(self.ranker, "feature_names_in_", None)
         return None if named is None else [str(name) for name in named]
 

@@ -18,7 +18,9 @@ ROWS, PAIRS, UPDATES, TWICE_RIGHT = range(4)
 
 EPSILON = np.finfo(np.float64).eps
 LARGEST_C = 1e150  # a larger one would not change a step, but could overflow
-SMALLEST_VARIANCE = 1e-290  # of a weight or a pair: what is below is rounding, and not to be divided by
+SMALLEST_VARIANCE = (
+    1e-290  # of a weight or a pair: what is below is rounding, and not to be divided by
+)
 ROUNDING = 1e-12  # share of its terms below which a sum is: what stays has some four digits
 WIDEST = 2.0**17  # deviation of a score that one column may bring about: see narrowed
 _ALL_BUT_ROUNDING = 1.0 - 1e-12  # of the wanted margin: the pair updated last has just that

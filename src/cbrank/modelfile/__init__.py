@@ -10,7 +10,7 @@ import os
 from typing import Any
 
 from cbrank.modelfile.atomic import atomic_write
-from cbrank.modelfile.container import ModelFileError, read, refuse_unwritable, write
+from cbrank.modelfile.container import ModelFileError, read, write
 from cbrank.modelfile.state import gather, restore
 from cbrank.modelfile.values import texts_from_arrays, texts_to_arrays
 
@@ -20,7 +20,6 @@ __all__ = [
     "gather",
     "load",
     "read",
-    "refuse_unwritable",
     "restore",
     "save",
     "texts_from_arrays",

@@ -93,14 +93,20 @@ def write(path: str | os.PathLike[str], arrays: Mapping[str, Any], facts: Facts)
     >>> arrays["seen"], facts["rows"]
     (array([3, 4]), 7)
     """
+    with atomic_write(path) as file:
+        pack(file, arrays, facts)
+
+
+def pack(file: BinaryIO, arrays: Mapping[str, Any], facts: Facts) -> None:
+    """Write arrays and facts into a file that is open; what cannot be written is a ValueError."""
     laid = _in_order(arrays)
     header = _header(laid, facts)
-    digest = _digest(header, laid)
-    with atomic_write(path) as file:
-        file.write(_signed(header, digest))
-        for array in laid.values():
-            for piece in _pieces(array):
-                file.write(piece)
+    digest = hashlib.sha256(_signed(header, _UNSIGNED))
+    for piece in _pieces(laid):
+        digest.update(piece)
+    file.write(_signed(header, digest.hexdigest()))
+    for piece in _pieces(laid):
+        file.write(piece)
 
 
 def refuse_unwritable(arrays: Mapping[str, Any], facts: Facts) -> None:
@@ -176,6 +182,7 @@ def _header(arrays: Arrays, facts: Facts) -> bytes:
     header = _compact(entries).encode()
     if len(header) > LARGEST_HEADER:
         raise ValueError(f"The facts would take {len(header)} bytes, more than {LARGEST_HEADER}.")
+    _refuse_swelling(header.decode(), facts)
     return header + b" " * (-len(header) % _LENGTH)
 
 
@@ -189,24 +196,18 @@ def _compact(value: Facts) -> str:
     return json.dumps(value, separators=(",", ":"), allow_nan=False)
 
 
-def _digest(header: bytes, arrays: Arrays) -> str:
-    digest = hashlib.sha256(_signed(header, _UNSIGNED))
-    for array in arrays.values():
-        for piece in _pieces(array):
-            digest.update(piece)
-    return digest.hexdigest()
-
-
-def _pieces(array: NDArray[Any]) -> Iterator[memoryview]:
-    """Yield the bytes of an array in order; of one that lies otherwise no more than a piece is copied."""
-    if array.flags.c_contiguous or array.nbytes <= _PIECE:
-        yield _bytes(np.ascontiguousarray(array))
-    elif len(array) == 1:
-        yield from _pieces(array[0])
-    else:
-        half = len(array) // 2
-        yield from _pieces(array[:half])
-        yield from _pieces(array[half:])
+def _pieces(arrays: Arrays) -> Iterator[memoryview]:
+    """Yield the bytes of arrays in order; of one that lies otherwise only a piece is copied."""
+    left = list(arrays.values())[::-1]
+    while left:
+        array = left.pop()
+        if array.flags.c_contiguous or array.nbytes <= _PIECE:
+            yield _bytes(np.ascontiguousarray(array))
+        elif len(array) == 1:
+            left.append(array[0])
+        else:
+            half = len(array) // 2
+            left += [array[half:], array[:half]]
 
 
 def _bytes(array: NDArray[Any]) -> memoryview:
@@ -304,22 +305,23 @@ def _is_shape(axes: list[Any]) -> bool:
 
 
 def _from_json(text: str) -> Facts:
-    if sum(map(text.count, ",[{")) > _MOST_VALUES:
-        raise ValueError("its header has too many values")
+    _refuse_swelling(text, {})
     try:
         found = json.loads(
             text, object_pairs_hook=_once, parse_float=_finite, parse_constant=_finite
         )
     except (ValueError, RecursionError) as error:
         raise ValueError(f"its header is not JSON as it should be ({error})") from None
-    _refuse_deep(found)
+    _refuse_swelling("", found)
     if type(found) is not dict:
         raise ValueError("its header is not JSON as it should be (it is no object)")
     return found
 
 
-def _refuse_deep(value: Any) -> None:
-    """Refuse values within values, deeper than whoever looks at them could go."""
+def _refuse_swelling(text: str, value: Any) -> None:
+    """Refuse JSON of too many values, and values within values, deeper than one could look."""
+    if sum(map(text.count, ",[{")) > _MOST_VALUES:
+        raise ValueError("its header has too many values")
     level = [value]
     for _ in range(_DEEPEST):
         inner = [list(item.values()) if type(item) is dict else item for item in level]

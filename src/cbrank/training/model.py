@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from cbrank import modelfile
+from cbrank.modelfile.container import refuse_unwritable
 from cbrank.rankers._base import Ranker
 from cbrank.streams import Chunk, Columns, StreamScaler
 
@@ -150,7 +151,7 @@ class Model:
             What else to keep in the file, as JSON.
         """
         arrays, own = self._gathered()
-        modelfile.refuse_unwritable(arrays, own | facts)
+        refuse_unwritable(arrays, own | facts)
 
     def _gathered(self) -> tuple[dict[str, Any], dict[str, Any]]:
         self._make_room(self.columns.width_)  # for features of rows that were all left out
