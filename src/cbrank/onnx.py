@@ -1,6 +1,5 @@
 """A model's scorer as an ONNX file, which many other runtimes and languages can run."""
 
-import io
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +11,8 @@ from cbrank.rankers._base import Ranker
 from cbrank.streams import StreamScaler
 
 __all__ = ["to_onnx"]
+
+_BLOCK = 2**12  # names that are texts at a time
 
 _SCORE = {
     "plain": "score = MatMul (features, weights)",
@@ -96,20 +97,21 @@ def to_onnx(
         tensor.dims.extend(array.shape)
         tensor.raw_data = array.tobytes()
         del array  # before the checks, which take twice its size
+    checker.check_model(model)
     known = {"threshold": repr(ranker.threshold_)}
     known |= {"features": _as_json(features)} if features is not None else {}
     known |= {"labels": _as_json(labels)} if labels is not None else {}
     helper.set_model_props(model, known)
-    checker.check_model(model)
     return model
 
 
 def _as_json(texts: Sequence[str]) -> str:
-    """Return texts as JSON, without a list of them all."""
-    whole = io.StringIO()
-    for place, text in enumerate(texts):
-        whole.write((", " if place else "[") + json.dumps(text))
-    return whole.getvalue() + "]"
+    """Return texts as JSON, without objects for all of them at once."""
+    parts = (
+        ", ".join(map(json.dumps, texts[begin : begin + _BLOCK]))
+        for begin in range(0, len(texts), _BLOCK)
+    )
+    return f"[{', '.join(parts)}]"
 
 
 def _form(ranker: Ranker, scaler: StreamScaler | None, sparse: bool) -> tuple[str, dict[str, Any]]:

@@ -5,7 +5,7 @@ import io
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -44,7 +44,7 @@ def _plain(value: Any) -> Any:
 def _finite(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(name): _finite(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 

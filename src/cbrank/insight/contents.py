@@ -40,7 +40,11 @@ class Contents:
     @classmethod
     def open(cls, path: Path) -> Self:
         """Open a model file."""
-        arrays, facts = modelfile.read(path)
+        return cls.of(path, *modelfile.read(path))
+
+    @classmethod
+    def of(cls, path: Path, arrays: dict[str, Any], facts: dict[str, Any]) -> Self:
+        """Take what was read from a file."""
         if "columns" in facts:
             model = Model.restore(path, arrays, facts)
             return cls(path, model.ranker, model.scaler, model.columns, facts)
@@ -107,7 +111,7 @@ class Contents:
         return {
             "label": columns.label,
             "id": columns.id,
-            "numeric": list(columns.numeric_),
+            "numeric": columns.numeric_,
             "categorical": columns.categorical,
             "dropped": columns.drop,
         }

@@ -4,8 +4,8 @@ A ranker is given back by starting it anew from its parameters and filling what 
 tuples of arrays of its kernels, whatever these are, must have the types and shapes of the start.
 """
 
-from collections.abc import Callable
-from numbers import Integral
+import functools
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -90,17 +90,10 @@ def checked_ranker(kind: type[Ranker], arrays: Arrays, facts: Facts) -> Ranker:
     }
     if not all(type(size) is not bool and int(size) > 0 for size in sizes.values()):
         raise ValueError(f"its parameters make no ranker of {n_features} features")
-
-    def start(small: dict[str, int]) -> Ranker:
-        ranker = kind(**beginning | {name: small[name] for name in small if name != _WIDTH})
-        width = small[_WIDTH]
-        rows = sp.csr_array((0, width)) if sparse else np.empty((0, width))
-        ranker._start(rows, classes, np.random.RandomState(0))
-        return ranker
-
     own = _own(arrays)
-    ranker, shapes = _start_and_shapes(start, sizes)
-    _refuse_misfits(own, ranker, shapes)
+    small = dict.fromkeys(sizes, _SMALL)
+    ranker = _started(kind, beginning, sparse, classes, small)
+    _refuse_misfits(own, ranker, _shapes(ranker, sizes))
     if ranker._sparse is not sparse or ranker._shape.keys() != began_with.keys():
         raise ValueError("what it began with makes no sense")
     _refuse_bad_numbers(own)
@@ -118,8 +111,13 @@ def checked_ranker(kind: type[Ranker], arrays: Arrays, facts: Facts) -> Ranker:
 # Facts ------------------------------------------------------------------------------------------
 
 
+@functools.cache
+def _known_parameters(kind: type[Ranker]) -> frozenset[str]:
+    return frozenset(kind._get_param_names())
+
+
 def _parameters(kind: type[Ranker], facts: Facts) -> Facts:
-    unknown = facts.keys() - kind._get_param_names()
+    unknown = facts.keys() - _known_parameters(kind)
     if unknown:
         raise ValueError(f"{kind.__name__} has no parameter {min(unknown)!r} in this version")
     return {name: from_json(value) for name, value in facts.items()}
@@ -188,19 +186,58 @@ def _own(arrays: Arrays) -> Arrays:
     return own
 
 
-def _start_and_shapes(
-    start: Callable[[dict[str, int]], Ranker], sizes: dict[str, int]
-) -> tuple[Ranker, Shapes]:
-    """Start a small ranker, and say what shapes one of these sizes should have."""
-    small = dict.fromkeys(sizes, _SMALL)
-    ranker = start(small)
-    base = {name: np.shape(value) for name, value in _fields(ranker).items()}
-    shapes = {name: list(shape) for name, shape in base.items()}
-    for size_name, size in sizes.items():
-        for name, value in _fields(start(small | {size_name: _SMALL + 1})).items():
-            for axis, (length, longer) in enumerate(zip(base[name], np.shape(value), strict=True)):
-                shapes[name][axis] += (longer - length) * (int(size) - _SMALL)
-    return ranker, {name: tuple(shape) for name, shape in shapes.items()}
+def _started(
+    kind: type[Ranker],
+    parameters: Facts,
+    sparse: bool,
+    classes: NDArray[Any],
+    sizes: dict[str, int],
+) -> Ranker:
+    """Start a ranker of these sizes."""
+    ranker = kind(**parameters | {name: sizes[name] for name in sizes if name != _WIDTH})
+    width = sizes[_WIDTH]
+    rows = sp.csr_array((0, width)) if sparse else np.empty((0, width))
+    ranker._start(rows, classes, np.random.RandomState(0))
+    return ranker
+
+
+def _shapes(ranker: Ranker, sizes: dict[str, int]) -> Shapes:
+    """Return the shapes that a small ranker would have if it were of these sizes."""
+    tellers = {
+        name: value if isinstance(value, str) else 1.0
+        for name, value in ranker.get_params(deep=False).items()
+        if isinstance(value, str | Real) and name not in sizes
+    }
+    growth = _growth(type(ranker), ranker._sparse, tuple(tellers.items()), tuple(sizes))
+    shapes = {name: list(np.shape(value)) for name, value in _fields(ranker).items()}
+    for name, axis, size_name, rate in growth:
+        shapes[name][axis] += rate * (int(sizes[size_name]) - _SMALL)
+    return {name: tuple(shape) for name, shape in shapes.items()}
+
+
+@functools.lru_cache(maxsize=256)
+def _growth(
+    kind: type[Ranker],
+    sparse: bool,
+    parameters: tuple[tuple[str, Any], ...],
+    size_names: tuple[str, ...],
+) -> list[tuple[str, int, str, int]]:
+    """Return which axes of which arrays grow with which size, and how fast.
+
+    Words among the parameters, such as a kind of covariance, shape a ranker; numbers do not,
+    but for the sizes.
+    """
+    small, classes = dict.fromkeys(size_names, _SMALL), np.arange(2)
+    base = _fields(_started(kind, dict(parameters), sparse, classes, small))
+    found = []
+    for size_name in size_names:
+        more = small | {size_name: _SMALL + 1}
+        for name, value in _fields(_started(kind, dict(parameters), sparse, classes, more)).items():
+            for axis, (one, two) in enumerate(
+                zip(np.shape(base[name]), np.shape(value), strict=True)
+            ):
+                found += [(name, axis, size_name, two - one)] if two > one else []
+    return found
 
 
 def _refuse_misfits(arrays: Arrays, ranker: Ranker, shapes: Shapes) -> None:

@@ -4,6 +4,8 @@ import contextlib
 import os
 from pathlib import Path
 
+_LITTLE = 2**20  # bytes that any machine has
+
 
 def _available_bytes() -> float:
     """Return how much memory this process may still take, as far as the system tells."""
@@ -21,7 +23,10 @@ def _available_bytes() -> float:
 
 def refuse_if_too_large(n_features: int, matrices: int, cure: str) -> None:
     """Raise a ValueError where `matrices` of d x d numbers will not fit memory."""
-    needed, available = 8.0 * matrices * n_features**2, _available_bytes()
+    needed = 8.0 * matrices * n_features**2
+    if needed < _LITTLE:
+        return
+    available = _available_bytes()
     if needed > 0.9 * available:
         raise ValueError(
             f"{n_features} features squared take {needed / 2**30:.1f} GiB for this model, and "

@@ -149,10 +149,11 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Return checked rows; make room for what they teach."""
         first = not self.__sklearn_is_fitted__()
         form: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
-        if first or not sp.issparse(X):
-            X = validate_data(self, X, reset=first, **form)
-        else:
-            X = check_array(X, **form)
+        with np.errstate(over="ignore", invalid="ignore"):  # the sum of huge numbers
+            if first or not sp.issparse(X):
+                X = validate_data(self, X, reset=first, **form)
+            else:
+                X = check_array(X, **form)
         if sp.issparse(X):
             _refuse_bad_places(X)
         if first:
