@@ -1,8 +1,6 @@
-"""How much memory it takes to use a model file: python tests/file_memory.py.
+"""How much memory it takes to use a model file, above what the same takes with a small one.
 
-Files that are large, or made to swell, are opened, inspected, scored with, learned into, exported
-and merged, each in a process of its own. What that takes above what the same takes with a small
-file must stay below `allowed`.
+``python tests/file_memory.py open,inspect MODEL SMALL ROWS FOLDER`` prints the bytes by use.
 """
 
 import json
@@ -13,7 +11,11 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from click.testing import CliRunner
 from scipy import sparse
+
+import cbrank
+from cbrank.cli import main
 
 ROOM, FACTOR = 2**26, 4
 CLEAR, STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
@@ -56,8 +58,6 @@ def rows_for(model):
 
 
 def opened(path):
-    import cbrank
-
     whole = cbrank.load(path)
     return whole if not hasattr(whole, "steps") else whole[-1]
 
@@ -73,8 +73,6 @@ def learn(path, data, folder):
 
 
 def merge(path, data, folder):
-    import cbrank
-
     cbrank.merge([opened(path), opened(path)])
 
 
@@ -82,10 +80,6 @@ def command(*line):
     """Return what runs a command of the command line."""
 
     def call(path, data, folder):
-        from click.testing import CliRunner
-
-        from cbrank.cli import main
-
         words = {"MODEL": str(path), "DATA": str(data), "OUT": str(folder / "out")}
         result = CliRunner().invoke(main, [words.get(word, word) for word in line])
         if result.exit_code not in (0, 1) or "internal error" in result.output:
@@ -110,14 +104,16 @@ USES = {
 }
 
 
-def measure(use, path, small, data, folder):
-    """Use a small file, then another; return the bytes that the other took above that."""
-    for _ in range(2):
+def measure(uses, path, small, data, folder):
+    """Use a small file, then another; return the bytes that the other took above that, by use."""
+    for use in [*uses, *uses]:
         attempt(USES[use], small, data, folder)
-    before = resident()
-    forget_peak()
-    said = attempt(USES[use], path, data, folder)
-    return resident("VmHWM") - before, said
+    before, took = resident(), {}
+    for use in uses:
+        forget_peak()
+        said = attempt(USES[use], path, data, folder)
+        took[use] = resident("VmHWM") - before, said
+    return took
 
 
 def attempt(call, path, data, folder):
@@ -128,16 +124,19 @@ def attempt(call, path, data, folder):
     return "done"
 
 
-def measured(use, path, small, data):
+def measured(uses, path, small, data):
     """Do it in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        line = [sys.executable, __file__, use, *map(str, (path, small, data, folder))]
+        line = [sys.executable, __file__, ",".join(uses), *map(str, (path, small, data, folder))]
         done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def main_program():
+    uses, *paths = sys.argv[1:]
+    print(json.dumps(measure(uses.split(","), *map(Path, paths))))
+
+
 if __name__ == "__main__":
-    use, *paths = sys.argv[1:]
-    path, small, data, folder = map(Path, paths)
-    print(json.dumps(measure(use, path, small, data, folder)))
+    main_program()

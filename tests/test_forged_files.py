@@ -1,0 +1,495 @@
+"""Model files that were forged and given a checksum that fits: refused in words, or harmless."""
+
+import copy
+import io
+import json
+
+import numpy as np
+import pytest
+from file_memory import allowed, can_measure, measured
+from forged_models import MEANINGS, TABLE, TEXT, packed, unpacked
+from forged_models import _trained as trained
+from forgery import seen_by
+from fuzz_model_files import run as fuzz
+from learners import assert_same, make
+from make_compatibility import FOLDER
+from scipy import sparse
+from tables import make as make_model
+from tables import run
+
+import cbrank
+from cbrank.modelfile import ModelFileError, gather, restore, write
+from cbrank.streams import Columns, FileMark, Position, StreamScaler, open_stream
+from cbrank.streams.categories import Met
+from cbrank.streams.texts import Texts, has_twins
+from cbrank.training import Checkpoint, Every, Model, Progress
+
+EARLIER = FOLDER / "0.1.0"
+
+
+def test_a_few_thousand_forged_files_give_sentences():
+    tally = fuzz(3000, seed=0, keep=False)
+    assert not tally.broken
+    assert tally.opened > 500
+
+
+# Room to work in ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["cbr-diagonal", "cbr-auto-diagonal"])
+def test_room_to_work_in_is_not_kept(name):
+    ranker = seen_by(make(name))
+    arrays, facts = gather(model=ranker)
+    for part in ("model", "rivals"):
+        field = f"model.{part}.features"
+        assert field not in arrays or arrays[field].shape[-1] == 3
+    assert_same(restore("model", arrays, facts), ranker)
+
+
+@pytest.mark.parametrize("place", [1e9, -1.0, 3.0, 0.5])
+@pytest.mark.parametrize("name", ["cbr-diagonal", "cbr-auto-diagonal"])
+def test_places_of_an_earlier_file_are_not_believed(name, place):
+    sound = cbrank.load(EARLIER / f"{name}-sparse.cbrank")
+    arrays, facts = unpacked((EARLIER / f"{name}-sparse.cbrank").read_bytes())
+    for field in ("model.model.features", "model.rivals.features"):
+        if field in arrays:
+            assert arrays[field].shape[-1] == 4
+            arrays[field][..., 3] = place
+    forged = restore("model", arrays, facts)
+    rows, labels = sparse.csr_array([[0.0, 0.0, 5.0], [1.0, 0.0, 0.0]]), [1, 0]
+    assert_same(forged.partial_fit(rows, labels), sound.partial_fit(rows, labels))
+
+
+# Sizes --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter"), [("cbr-diagonal", "buffer_size"), ("opauc-sketch", "rank")]
+)
+def test_a_size_is_that_of_the_arrays_not_of_junk_beside_them(name, parameter):
+    arrays, facts = gather(model=seen_by(make(name)))
+    for place in ("parameters", "began_with"):
+        facts["model"][place][parameter] = 10**6
+    with pytest.raises(ModelFileError, match=r"of shape \(2, .*1000000"):
+        restore("model", arrays, facts)
+    with pytest.raises(ModelFileError, match="junk differs"):
+        restore("model", arrays | {"model.junk": np.zeros(10**6, np.uint8)}, facts)
+
+
+def test_labels_of_a_huge_type_take_no_memory(tmp_path):
+    arrays, facts = gather(model=seen_by(make("oam")))
+    facts["model"]["classes"] = {"array": ["<U99999", ["a"] * 50_000]}
+    with pytest.raises(ModelFileError, match="not values of type <U99999"):
+        restore("model", arrays, facts)
+
+
+def test_rows_of_a_buffer_have_their_features_in_order():
+    arrays, facts = gather(model=seen_by(make("cbr-diagonal", buffer_size=3)))
+    arrays["model.buffer.indices"] = arrays["model.buffer.indices"][..., ::-1].copy()
+    with pytest.raises(ModelFileError, match="feature twice, or out of order"):
+        restore("model", arrays, facts)
+
+
+# Pipelines ----------------------------------------------------------------------------------------
+
+
+def pipeline(*steps):
+    """Return arrays and facts of a pipeline of these steps, whatever they are."""
+    arrays, facts = {}, []
+    for number, step in enumerate(steps):
+        own, said = gather(part=step)
+        arrays |= {name.replace("part.", f"model.{number}.", 1): own[name] for name in own}
+        facts.append([f"step {number}", said["part"]])
+    return arrays, {"model": {"class": "Pipeline", "steps": facts}}
+
+
+def test_a_step_of_a_pipeline_hands_on_rows():
+    ranker, columns = seen_by(make("cbr")), Columns("y")
+    for first in (ranker, columns):
+        with pytest.raises(ModelFileError, match="'step 0' of its pipeline gives no rows"):
+            restore("model", *pipeline(first, ranker))
+
+
+def test_a_scaler_is_as_wide_as_the_ranker():
+    scaler = StreamScaler("unit").fit(np.eye(3))
+    with pytest.raises(ModelFileError, match="is not as wide as its ranker"):
+        restore("model", *pipeline(scaler, seen_by(make("cbr"), width=4)))
+    assert restore("model", *pipeline(scaler, seen_by(make("cbr"), width=3)))
+
+
+def test_a_pipeline_has_few_steps():
+    scaler = StreamScaler("unit").fit(np.eye(4))
+    with pytest.raises(ModelFileError, match="more than 100 steps"):
+        restore("model", *pipeline(*[scaler] * 101, seen_by(make("cbr"))))
+
+
+# Columns ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=["earlier", "now"])
+def table(request, tmp_path_factory):
+    """Return the columns of a model of this version or of 0.1.0, as arrays and facts."""
+    if request.param == "earlier":
+        return unpacked((EARLIER / "trained.model").read_bytes())
+    columns = Columns("y", id="id", categorical={"city": "onehot"}, drop=["plan", "page"])
+    path = tmp_path_factory.mktemp("table") / "model"
+    trained(TABLE, columns, "cbr", "standard").write(path)
+    return unpacked(path.read_bytes())
+
+
+def put(facts, value, *keys):
+    facts = copy.deepcopy(facts)
+    place = facts
+    for key in keys[:-1]:
+        place = place[key]
+    place[keys[-1]] = value
+    return facts
+
+
+COLUMNS = {
+    "label": [1, True, [], {}, 0, -1],
+    "id": [2, False, ["a"]],
+    "positive": [1, [], "+1.0", " yes"],
+    "negative": [{}, 0.5],
+    "zero_based": [None, 1, "no"],
+    "max_features": [0, -1, 2**31, 1.5, None, "9", True],
+    "width": [0, 3, 5, -1, 2**24, 1.0, None],
+    "sparse": [True, None, 0, "no"],
+}
+
+
+@pytest.mark.parametrize("fact", COLUMNS)
+def test_facts_of_columns_are_checked(fact, table):
+    arrays, facts = table
+    for value in COLUMNS[fact]:
+        with pytest.raises(ModelFileError):
+            Model.restore("forged", arrays, put(facts, value, "columns", "facts", fact))
+    own = dict(facts["columns"]["facts"])
+    del own[fact]
+    with pytest.raises(ModelFileError, match="its Columns makes no sense"):
+        Model.restore("forged", arrays, put(facts, own, "columns", "facts"))
+
+
+@pytest.mark.parametrize(
+    ("fact", "value"),
+    [
+        ("categorical", {"city": "hash:24"}),
+        ("categorical", {"city": ["a", "b"]}),
+        ("categorical", {"city": "onehot", "age": "onehot"}),
+        ("categorical", {"city": [1, 2]}),
+        ("categorical", {"city": "hash:99"}),
+        ("categorical", []),
+        ("drop", ["age"]),
+        ("drop", [1]),
+        ("drop", "age"),
+    ],
+)
+def test_columns_of_an_earlier_file_are_checked(fact, value):
+    arrays, facts = unpacked((EARLIER / "trained.model").read_bytes())
+    with pytest.raises(ModelFileError):
+        Model.restore("forged", arrays, put(facts, value, "columns", "facts", fact))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        b"[" * 100_000, b"[[" + b"{}, " * 1000, b'[["age"], [["city", "Oslo"]]] ', b"", b"[null]",
+        b'[["age", "age"], []]', b'[["age"], [["age", "x"]]]', b'[["age"], [["city", 1]]]',
+        b'[["age"], [["city", "a"], ["city", "a"]]]', b'[["city"], []]', b'[["age\\"], []]',
+        b'[["age"], [["city", "a"] ["city", "b"]]]', "[[\"ä\"], []]".encode(),
+    ],
+)  # fmt: skip
+def test_names_of_an_earlier_file_are_checked(names):
+    arrays, facts = unpacked((EARLIER / "trained.model").read_bytes())
+    arrays["columns.names"] = np.frombuffer(names, np.uint8)
+    with pytest.raises(ModelFileError):
+        Model.restore("forged", arrays, facts)
+
+
+def forged_columns(**changes):
+    arrays, facts = gather(
+        columns=trained(TABLE, Columns("y", id="id", **MEANINGS["listed"]), "cbr", None).columns
+    )
+    for name, array in changes.items():
+        arrays[f"columns.{name.replace('__', '.')}"] = np.asarray(array)
+    return arrays, facts
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"tables": np.array([[0, 2], [24, 0]])},
+        {"tables": np.array([[0, 2], [25, 0]])},
+        {"tables": np.array([[0, 2], [0, -2]])},
+        {"tables": np.array([[0, 3], [0, -1]])},
+        {"tables": np.array([[0, 2, 0], [0, -1, 0]])},
+        {"tables": np.array([[0, 2**62], [0, 2**62]])},
+        {"tables": np.zeros((2**15, 2), np.int64)},
+        {"owners": np.zeros(3, np.int32)},
+        {"owners": np.full(3, 2, np.int32)},
+        {"owners": np.full(3, -1, np.int32)},
+        {"owners": np.ones(3)},
+        {"drop": np.array([1])},
+        {"drop": np.array([-1])},
+        {"drop": np.zeros(2**18 + 1, np.int64)},
+        {"junk": np.zeros(1)},
+        {"names__ends": np.array([2, 1])},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_arrays_of_columns_are_checked(changes):
+    assert restore("columns", *forged_columns())
+    with pytest.raises(ModelFileError):
+        restore("columns", *forged_columns(**changes))
+
+
+def test_one_name_for_two_columns_or_categories_is_refused():
+    arrays, facts = forged_columns()
+    texts = list(
+        Texts.checked({"text": arrays["columns.names.text"], "ends": arrays["columns.names.ends"]})
+    )
+    assert texts == ["age", "page", "plan", "city", "q", "p", "a", "b", "c"]
+    for at, name in [(0, "id"), (0, "page"), (0, "city"), (2, "city"), (7, "a"), (0, "y")]:
+        changed = [*texts[:at], name, *texts[at + 1 :]]
+        more = {f"columns.names.{key}": value for key, value in Texts.of(changed).arrays().items()}
+        with pytest.raises(ModelFileError):
+            restore("columns", arrays | more, facts)
+
+
+def test_a_ranker_goes_with_the_columns_beside_it(table):
+    arrays, facts = table
+    arrays = {name: array for name, array in arrays.items() if not name.startswith("model.")}
+    wider = gather(model=seen_by(make("cbr"), width=7))
+    with pytest.raises(ModelFileError, match=r"its columns make . features, and its ranker has 7"):
+        Model.restore("forged", arrays | wider[0], facts | wider[1])
+    words = gather(model=make("cbr").partial_fit(np.eye(4)[:2], ["no", "yes"]))
+    with pytest.raises(ModelFileError, match="other classes than 0 and 1"):
+        Model.restore("forged", arrays | words[0], facts | words[1])
+    empty, sound = gather(columns=Columns("y")), gather(model=seen_by(make("cbr"), width=4))
+    with pytest.raises(ModelFileError, match="its columns have learned from no rows"):
+        Model.restore("forged", sound[0] | empty[0], facts | sound[1] | empty[1])
+
+
+def test_columns_that_rows_left_out_made_wider_are_cut_to_the_model():
+    arrays, facts = unpacked((EARLIER / "trained.model").read_bytes())
+    text = json.loads(arrays["columns.names"].tobytes())
+    text[1].append(["city", "left out"])
+    arrays["columns.names"] = np.frombuffer(json.dumps(text).encode(), np.uint8)
+    facts["columns"]["facts"]["width"] += 1
+    model = Model.restore("earlier", arrays, facts)
+    assert model.columns.width_ == model.ranker.n_features_in_ == 4
+    assert "city=left out" not in model.columns.feature_names()
+    [chunk] = open_stream(io.BytesIO(b"id,age,city,y\nz,1,left out,no\n"), columns=model.columns)
+    model.learn(chunk)
+    assert model.columns.feature_names()[-1] == "city=left out"
+
+
+# Many names ---------------------------------------------------------------------------------------
+
+
+def test_very_many_categories_are_found_as_few_are():
+    values = [f"c{number}" for number in range(40_000)]
+    columns = Columns("y", categorical={"a": "onehot", "b": "onehot"})
+    rows = "a,b,x,y\n" + "".join(
+        f"{value},{value[::-1]},1,{at % 2}\n" for at, value in enumerate(values)
+    )
+    for _ in open_stream(io.BytesIO(rows.encode()), columns=columns):
+        pass
+    again = restore("columns", *gather(columns=columns))
+    assert again.feature_names() == columns.feature_names()
+    assert again.feature_name(70_000) == columns.feature_names()[70_000]
+    asked = b"a,b,x,y\nc39999,99993c,2,0\nnew,0c,3,1\nc0,new,4,0\n"
+    for learn in (False, True, True):
+        one, two = (
+            next(iter(open_stream(io.BytesIO(asked), columns=known, learn=learn))).X
+            for known in (columns, again)
+        )
+        assert (one != two).nnz == 0
+    assert again.feature_names() == columns.feature_names()
+    third = restore("columns", *gather(columns=again))
+    assert third.feature_names() == columns.feature_names()
+
+
+def test_very_many_categories_are_not_there_twice():
+    texts = Texts.of([*(f"c{number}" for number in range(40_000)), "c7"])
+    with pytest.raises(ValueError, match="one category twice"):
+        Met(texts, np.zeros(len(texts), np.int32))
+    assert Met(texts, np.arange(len(texts), dtype=np.int32)).find(40_000, "c7") == 40_000
+
+
+def test_texts_are_a_sequence():
+    texts = Texts.of(["", "ä€😀\udc80", "b"])
+    assert [texts[0], texts[-1], *texts[1:]] == ["", "b", "ä€😀\udc80", "b"]
+    assert list(texts + texts[:1]) == ["", "ä€😀\udc80", "b", ""]
+    assert has_twins(texts + texts[:1])
+    assert not has_twins(texts)
+
+
+# Checkpoints --------------------------------------------------------------------------------------
+
+
+def checkpoint_of(tmp_path):
+    (tmp_path / "rows").write_text(TEXT)
+    model = Model(make("cbr"), None, Columns())
+    for chunk in open_stream(tmp_path / "rows", columns=model.columns):
+        model.learn(chunk)
+    checkpoint = Checkpoint(tmp_path / "run.ckpt", {"passes": 2}, Every())
+    checkpoint.write(model, Progress(chunk.position, rows=20, positives=10))
+    return checkpoint
+
+
+def test_the_progress_of_a_checkpoint_is_checked(tmp_path):
+    checkpoint = checkpoint_of(tmp_path)
+    arrays, facts = unpacked(checkpoint.path.read_bytes())
+    odd = [None, True, -1, 2**63, 1.5, "1", [], {}]
+    changes = [
+        (name, value) for name in ("passes", "rows", "positives", "pairs_before") for value in odd
+    ]
+    changes += [("auc_before", value) for value in (2.0, -1.0, 0, None)]
+    changes += [("position", value) for value in (1, [], "a", {}, {"files": []})]
+    for name, value in changes:
+        write(checkpoint.path, arrays, put(facts, value, "run", "progress", name))
+        with pytest.raises(ModelFileError, match="does not say where its run stopped"):
+            checkpoint.open()
+    for name in ("file", "offset", "line", "rows", "errors"):
+        for value in odd:
+            write(checkpoint.path, arrays, put(facts, value, "run", "progress", "position", name))
+            with pytest.raises(ModelFileError, match="does not say where its run stopped"):
+                checkpoint.open()
+    for name, array in {
+        "sizes": np.array([-2]), "heads": np.zeros((2, 32), np.uint8), "sizes ": np.zeros(1),
+    }.items():  # fmt: skip
+        write(checkpoint.path, arrays | {f"run.{name.strip()}": array}, facts)
+        with pytest.raises(ModelFileError, match="its files make no sense"):
+            checkpoint.open()
+
+
+@pytest.mark.parametrize(
+    "mark", [["a", 1, None], ["a", None, "b"], [1, None, None], ["a", -1, "0" * 64], ["a", 1, "0"]]
+)
+def test_a_position_in_no_files_is_refused(mark):
+    facts = Position((FileMark("a", 1, "0" * 64),)).to_json()
+    assert Position.from_json(facts)
+    with pytest.raises(ValueError, match="not a position in a stream"):
+        Position.from_json(facts | {"files": [mark]})
+
+
+# Whatever else a command believes -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "versions", [None, [], "1", {"cbrank": 1}, {"a\nb": "c"}, {"a": "b" * 200}]
+)
+def test_versions_are_words(versions, tmp_path):
+    arrays, facts = gather(model=seen_by(make("cbr")))
+    (tmp_path / "m").write_bytes(packed(arrays, facts | {"versions": versions}))
+    result = run("inspect", tmp_path / "m")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "does not say what wrote it" in result.stderr
+
+
+def test_values_within_values_are_refused(tmp_path):
+    arrays, facts = unpacked(packed(*gather(model=seen_by(make("cbr")))))
+    deep = []
+    for _ in range(20):
+        deep = [deep]
+    with pytest.raises(ValueError, match="values within values"):
+        packed(arrays, facts | {"deep": deep})
+
+
+def test_a_model_of_one_label_says_so(tmp_path):
+    text = "row,age,income,clicked\na,2,4,yes\nb,4,0,yes\n"
+    model = make_model(tmp_path, text=text, positive="yes")
+    for line in (
+        ["score", model, tmp_path / "test.csv", "--label"],
+        ["evaluate", model, tmp_path / "test.csv"],
+    ):
+        result = run(*line)
+        assert result.exit_code == 1
+        assert "the model has seen one label only, 'yes'" in result.stderr
+    assert run("inspect", model).exit_code == 0
+
+
+def test_update_tells_of_a_ranker_without_a_step_size_C(tmp_path):
+    model = make_model(tmp_path, ranker=make("uniexp"))
+    result = run("update", model, tmp_path / "train.csv", "-o", tmp_path / "out")
+    assert result.exit_code == 0
+    assert "2 features. Model: " in result.stdout
+
+
+# Memory -------------------------------------------------------------------------------------------
+
+needs_memory = pytest.mark.skipif(not can_measure(), reason="this system does not tell peaks")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("memory")
+    (folder / "rows.csv").write_text(TABLE)
+    (folder / "rows.svm").write_text(TEXT)
+    columns = Columns("y", id="id", **MEANINGS["listed"])
+    trained(TABLE, columns, "cbr-auto-diagonal", None).write(folder / "table")
+    trained(TEXT, Columns(), "uniexp", "unit").write(folder / "text")
+    return folder
+
+
+def assert_within(uses, path, small, data):
+    for use, (took, said) in measured(uses, path, small, data).items():
+        assert took <= allowed(path.stat().st_size), f"{use}: {took / 2**20:.0f} MiB, {said}"
+
+
+@needs_memory
+def test_a_wide_model_takes_a_few_times_its_size(folder):
+    path = folder / "wide"
+    trained(f"1 1:1 {2**22}:2\n0 2:1\n", Columns(), "uniexp", "unit").write(path)
+    uses = ["open", "score", "learn", "inspect", "cli-score", "cli-update", "export"]
+    assert_within(uses, path, folder / "text", folder / "rows.svm")
+
+
+@needs_memory
+def test_a_full_covariance_takes_a_few_times_its_size(folder):
+    for name, width in (("full", 2000), ("small", 4)):
+        rows = np.eye(2, width)
+        cbrank.save(make("cbr", buffer_size=1).partial_fit(rows, [0, 1]), folder / name)
+    uses = ["open", "score", "learn", "inspect", "export"]
+    assert_within(uses, folder / "full", folder / "small", folder / "rows.svm")
+
+
+@needs_memory
+def test_names_that_nobody_shows_take_no_memory(folder):
+    arrays, facts = unpacked((folder / "table").read_bytes())
+    many = 400
+    names = ["age", *(f"c{number}" for number in range(many))]
+    arrays |= {f"columns.names.{key}": value for key, value in Texts.of(names).arrays().items()}
+    arrays["columns.tables"] = np.tile([[24, 0]], (many, 1))
+    arrays |= {"columns.owners": np.zeros(0, np.int32), "columns.drop": np.zeros(0, np.int64)}
+    path = folder / "hashed"
+    for width in (1 + many * 2**24, 7):
+        facts["columns"]["facts"] |= {"width": width, "numeric": 1}
+        path.write_bytes(packed(arrays, facts))
+        assert_within(["inspect", "cli-score"], path, folder / "table", folder / "rows.csv")
+
+
+@needs_memory
+def test_very_many_categories_take_a_few_times_their_size(folder):
+    path, many = folder / "many", 500_000
+    columns = trained(TABLE, Columns("y", id="id", **MEANINGS["onehot"]), "uniexp", None).columns
+    columns.width_ += many - len(columns._met)
+    columns._met = Met(Texts.of(f"{number:x}" for number in range(many)), np.zeros(many, np.int32))
+    rows = sparse.csr_array(([1.0, 2.0], [0, 1], [0, 1, 2]), shape=(2, columns.width_))
+    Model(make("uniexp").partial_fit(rows, [0, 1]), None, columns).write(path)
+    uses = ["inspect", "cli-score", "cli-update"]
+    assert_within(uses, path, folder / "table", folder / "rows.csv")
+
+
+@needs_memory
+def test_names_of_an_earlier_file_take_a_few_times_their_size(folder):
+    arrays, facts = unpacked((EARLIER / "trained.model").read_bytes())
+    for number, names in enumerate((
+        b"[[" + b", ".join([b"{}"] * 2_000_000) + b"], []]",
+        b"[[" + b", ".join(b'"%x"' % at for at in range(500_000)) + b"], []]",
+        b"[[], [" + b", ".join(b'["city", "%x"]' % at for at in range(500_000)) + b"]]",
+    )):  # fmt: skip
+        path = folder / f"earlier {number}"
+        path.write_bytes(packed(arrays | {"columns.names": np.frombuffer(names, np.uint8)}, facts))
+        assert_within(["inspect"], path, EARLIER / "trained.model", folder / "rows.csv")
