@@ -17,7 +17,9 @@ ALIKE = 1e-8  # of the spread of scores
 
 
 def _sentinel(random, n, value):
-    return np.where(random.random(n) < random.choice([0.005, 0.02, 0.3, 0.9]), value, random.normal(size=n))
+    return np.where(
+        random.random(n) < random.choice([0.005, 0.02, 0.3, 0.9]), value, random.normal(size=n)
+    )
 
 
 HOSTILE = {
@@ -93,12 +95,19 @@ def faults(seed, width=None):
     """Return what does not hold on one stream, and how far its models are apart."""
     X, y, hostile = stream(seed, width)
     random = np.random.default_rng([seed, 1])
-    C = "auto" if X.shape[1] < 300 and seed % 3 == 0 else float(random.choice([0.004, 0.1, 1.0, 16.0]))
+    C = (
+        "auto"
+        if X.shape[1] < 300 and seed % 3 == 0
+        else float(random.choice([0.004, 0.1, 1.0, 16.0]))
+    )
     parameters = {"C": C, "average": bool(random.random() < 0.5)}
     whole = learned(X, y, **parameters)
     some = np.sort(1 + random.choice(len(y) - 1, 4, replace=False)).tolist()
     found, worst = [], 0.0
-    others = {"splits": learned(X, y, some, **parameters), "pairs": learned(X, y, plain=True, **parameters)}
+    others = {
+        "splits": learned(X, y, some, **parameters),
+        "pairs": learned(X, y, plain=True, **parameters),
+    }
     others["rows"] = learned(X, y, range(1, 40), **parameters)
     for name, other in others.items():
         if other.C_ != whole.C_:
@@ -129,8 +138,13 @@ def main():
         if found:
             print(f"\rstream {seed}: {'; '.join(found)}")
         pace = (time.monotonic() - began) / done
-        print(f"\r{done} streams, {1 / pace:.1f} a second, {pace * (asked.count - done):.0f} s left ", end="")
-    print(f"\n{asked.count} hostile streams: {bad} with faults; scores at most {worst:.1e} of their spread apart")
+        print(
+            f"\r{done} streams, {1 / pace:.1f} a second, {pace * (asked.count - done):.0f} s left ",
+            end="",
+        )
+    print(
+        f"\n{asked.count} hostile streams: {bad} with faults; scores at most {worst:.1e} of their spread apart"
+    )
     raise SystemExit(bad > 0)
 
 

@@ -262,7 +262,9 @@ def cbr_full(
         Sigma[:] = np.linalg.inv(kept * np.linalg.inv(Sigma) + (1 - kept) * np.eye(d))
 
     buffer = Buffer(buffer_size, policy, MWC(state))
-    result = run_cbr(X, y, C, mu, average, pair, buffer, weights, balanced, dtype, forgetting, forget)
+    result = run_cbr(
+        X, y, C, mu, average, pair, buffer, weights, balanced, dtype, forgetting, forget
+    )
     result.Sigma = Sigma
     return result
 
@@ -316,7 +318,9 @@ def cbr_diagonal(
         G[:] = kept * G + (1 - kept)
 
     buffer = Buffer(buffer_size, policy, MWC(state))
-    result = run_cbr(X, y, C, mu, average, pair, buffer, weights, balanced, dtype, forgetting, forget)
+    result = run_cbr(
+        X, y, C, mu, average, pair, buffer, weights, balanced, dtype, forgetting, forget
+    )
     result.G = G
     return result
 

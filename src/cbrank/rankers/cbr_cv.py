@@ -13,7 +13,7 @@ from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 from cbrank.rankers._base import Rows
 from cbrank.rankers._folds import Fold, held_out_score, split
