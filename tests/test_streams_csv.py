@@ -197,8 +197,8 @@ def test_a_line_of_ten_megabytes_is_read_and_one_of_a_hundred_refused(monkeypatc
     names = b",".join(b"%d" % number for number in range(2_500_000))
     chunks, _ = read(names + b",y\n" + wide + b",yes\n")
     assert chunks[0].X.shape == (1, 2_500_000)
-    monkeypatch.setattr("cbrank.streams.text._LONGEST_LINE", 2**20)
-    with pytest.raises(ValueError, match="a quoted cell does not end within 1 MiB"):
+    monkeypatch.setattr("cbrank.streams.text._LONGEST", 2**20)
+    with pytest.raises(ValueError, match="line 2: a row of more than 1 MiB; is one of its quotes"):
         values(b"a,note,y\n1," + note + b",no\n", columns)
     with pytest.raises(ValueError, match="a line of more than 1 MiB"):
         values(b"a,note,y\n1," + b"x" * 10_000_000 + b",no\n", columns)

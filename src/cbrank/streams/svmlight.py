@@ -12,12 +12,12 @@ from scipy.sparse import csr_array
 from cbrank import kernels
 from cbrank.streams.rows import Complaints
 from cbrank.streams.sources import Source, open_source, source_name
-from cbrank.streams.text import Fault, Lines, Piece, read_rows, shown
+from cbrank.streams.text import Fault, Lines, Piece, Size, read_rows, shown
 
 if TYPE_CHECKING:
     from cbrank.kernels.svmlight import Parsed
 
-_ROOM = 2**21
+_ROOM = 2**21  # bytes of text that room is made for at most before a longer line asks for more
 LARGEST_INDEX = 2**31 - 1
 _WORD = re.compile(rb"[^\s#]*")
 
@@ -95,7 +95,7 @@ def _chunks(
     with open_source(path) as opened:
         lines = Lines(opened, source_name(path))
         parser = SvmlightParser(rows, base, limit)
-        for found in read_rows(lines, lines.take(), 1, parser, rows, Complaints(limit=0)):
+        for found in read_rows(lines, lines.take(), 1, parser, Size(rows), Complaints(limit=0)):
             X: Any = found.X
             width = max(width, X.shape[1])
             X.resize(X.shape[0], width)
@@ -107,17 +107,20 @@ class SvmlightParser:
 
     def __init__(self, rows: int, base: int = 1, limit: int = LARGEST_INDEX) -> None:
         self.rows, self.base, self.limit = rows, base, limit
-        self.size = _ROOM
+        self.size = 0
         self.room = kernels.svmlight.room(self.size, rows)
 
-    def parse(self, text: bytes, start: int, rows: int) -> tuple[Piece, int, Fault | None]:
+    def parse(
+        self, text: bytes, start: int, stop_at: int, rows: int
+    ) -> tuple[Piece, int, Fault | None]:
         """Return up to `rows` rows, where to go on, and why a row was left out, if one was."""
         svmlight = kernels.svmlight
         if len(text) > self.size:
-            self.size = 2 * len(text)
+            self.size = max(len(text), min(2 * self.size, _ROOM))
             self.room = svmlight.room(self.size, self.rows)
         found = self.room
-        svmlight.parse(np.frombuffer(text, np.uint8), start, rows, self.base, self.limit, found)
+        letters = np.frombuffer(text, np.uint8)
+        svmlight.parse(letters, start, stop_at, rows, self.base, self.limit, found)
         n_rows, n_entries, n_slow, stop, code, line = found.tally.tolist()
         too_large = self._finish(text, found, n_rows, n_slow)
         if too_large:
