@@ -105,7 +105,7 @@ columns = together(
     click.option("--zero-based", is_flag=True, help="The indices of svmlight text start at 0."),
     click.option(
         "--max-features",
-        type=click.IntRange(1),
+        type=click.IntRange(1, 2**31 - 1),
         default=2**24,
         show_default=True,
         help="How wide rows may become.",

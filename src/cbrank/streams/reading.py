@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from cbrank.streams.ahead import read_ahead
-from cbrank.streams.columns import Columns, Roles
+from cbrank.streams.columns import WIDEST, Columns, Roles
 from cbrank.streams.csv import CsvParser, split_header
 from cbrank.streams.parquet import open_parquet, read_parquet
 from cbrank.streams.position import Position, mark
 from cbrank.streams.rows import CHUNK_BYTES, FIRST_FEW, Complaints, Rows, rows_that_fit
 from cbrank.streams.sources import Opened, Source, find_sources, open_source, source_name
-from cbrank.streams.svmlight import LARGEST_INDEX, SvmlightParser
+from cbrank.streams.svmlight import SvmlightParser
 from cbrank.streams.text import Lines, Parser, Size, read_rows
 
 Format = Literal["svmlight", "csv", "parquet"]
@@ -241,9 +241,11 @@ class Stream(Iterator[Chunk]):
             rows = rows._replace(labels=None)
         X, y, ids, faults = self.columns._encode(rows, learn=self._settings.learn, where=name)
         self._labels.count_in(rows.errors)
-        column = "" if self.columns.numeric_ is None else f", column {self.columns.label!r}"
+        column = 1 if self.columns.numeric_ is None else self.columns.label
         for row, sentence in faults:
-            self._labels.add(f"{name}, {item.unit} {rows.lines[row]}{column}: {sentence}")
+            self._labels.add(
+                f"{name}, {item.unit} {rows.lines[row]}, column {column!r}: {sentence}"
+            )
         _, sentences = self._labels.pop()
         self.complaints = [*self.complaints, *rows.complaints, *sentences][:FIRST_FEW]
         self.bytes_read = item.bytes_read
@@ -287,7 +289,7 @@ def _read_text(
     if form == "svmlight":
         settings.columns._expect(sparse=True, name=name, learn=settings.learn)
         base = 0 if settings.columns.zero_based else 1
-        widest = settings.columns.max_features if settings.learn else LARGEST_INDEX
+        widest = settings.columns.max_features if settings.learn else WIDEST
         parser: Parser = SvmlightParser(rows, base, widest)
         begin, first_line = 0, 1
     else:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from cbrank import kernels
+from cbrank.streams.columns import WIDEST
 from cbrank.streams.rows import Complaints
 from cbrank.streams.sources import Source, open_source, source_name
 from cbrank.streams.text import Fault, Lines, Piece, Size, read_rows, shown
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from cbrank.kernels.svmlight import Parsed
 
 _ROOM = 2**21  # bytes of text that room is made for at most before a longer line asks for more
-LARGEST_INDEX = 2**31 - 1
 _WORD = re.compile(rb"[^\s#]*")
 
 Chunk = tuple[csr_array, NDArray[np.float64]]
@@ -73,8 +73,8 @@ def read_svmlight_chunks(
     rows = operator.index(rows)
     if rows < 1:
         raise ValueError(f"rows must be at least 1, got {rows}.")
-    limit = LARGEST_INDEX if n_features is None else operator.index(n_features)
-    if not 0 <= limit <= LARGEST_INDEX:
+    limit = WIDEST if n_features is None else operator.index(n_features)
+    if not 0 <= limit <= WIDEST:
         raise ValueError(f"n_features must lie between 0 and 2^31 - 1, got {n_features}.")
     return _chunks(path, rows, n_features, 0 if zero_based else 1, limit)
 
@@ -105,7 +105,7 @@ def _chunks(
 class SvmlightParser:
     """The svmlight form, indices counted from `base` and below `limit`."""
 
-    def __init__(self, rows: int, base: int = 1, limit: int = LARGEST_INDEX) -> None:
+    def __init__(self, rows: int, base: int = 1, limit: int = WIDEST) -> None:
         self.rows, self.base, self.limit = rows, base, limit
         self.size = 0
         self.room = kernels.svmlight.room(self.size, rows)
@@ -148,7 +148,7 @@ class SvmlightParser:
         shifts = np.cumsum([0] + [len(piece.values) for piece in data])
         ends = [piece.ends + shift for piece, shift in zip(data, shifts, strict=False)]
         indptr = np.concatenate([[0], *ends])
-        if shifts[-1] <= LARGEST_INDEX:
+        if shifts[-1] <= WIDEST:
             indptr = indptr.astype(np.int32)
         indices = np.concatenate([np.empty(0, np.int32), *(piece.indices for piece in data)])
         values = np.concatenate([np.empty(0), *(piece.values for piece in data)])
@@ -201,7 +201,7 @@ class SvmlightParser:
 
     def _out_of_range(self, word: str) -> str:
         last = self.limit - 1 + self.base
-        advice = "" if self.limit == LARGEST_INDEX else " Rows that wide must be allowed first."
+        advice = "" if self.limit == WIDEST else " Rows that wide must be allowed first."
         if self.base and word.lstrip("'0").startswith(":"):
             advice = " If indices start at 0 here, say zero_based=True."
         return f"the index of {word} is not between {self.base} and {last}.{advice}"
