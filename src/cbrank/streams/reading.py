@@ -3,6 +3,7 @@
 import io
 import operator
 import os
+import queue
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import PurePath
 from typing import Any, Literal, NamedTuple, Self, get_args
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from cbrank.streams.ahead import read_ahead
+from cbrank.streams.ahead import Ready, read_ahead
 from cbrank.streams.columns import WIDEST, Columns, Roles
 from cbrank.streams.csv import CsvParser, split_header
 from cbrank.streams.parquet import open_parquet, read_parquet
@@ -212,7 +213,8 @@ class Stream(Iterator[Chunk]):
         self.complaints: list[str] = []
         self._settings = settings
         self._labels = Complaints(settings.complaints.limit, position.errors)
-        self._items = read_ahead(_read(sources, position, settings))
+        self._ready: Ready = queue.SimpleQueue()
+        self._items = read_ahead(_read(sources, position, settings), self._ready)
 
     def __iter__(self) -> Self:
         return self
@@ -233,6 +235,10 @@ class Stream(Iterator[Chunk]):
     def close(self) -> None:
         """Stop reading."""
         self._items.close()
+
+    def stop(self) -> None:
+        """Give at most the chunks that are read already; for a signal to call, at any moment."""
+        self._ready.put(None)
 
     def _meaning(self, item: _Item) -> Any:
         """Give the rows their meaning and move on to the place after them."""

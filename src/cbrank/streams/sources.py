@@ -173,6 +173,8 @@ def _raw(
 ) -> AbstractContextManager[io.BufferedReader]:
     if source != "-":
         return Path(source).open("rb")
+    if sys.stdin is None:
+        raise ValueError("standard input is closed: there are no rows to read from '-'.")
     shared = cast(io.BufferedReader, sys.stdin.buffer)
     if own_input:
         with contextlib.suppress(OSError):
