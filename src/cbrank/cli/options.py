@@ -1,5 +1,6 @@
 """Options that several commands have."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -119,4 +120,7 @@ def columns_of(options: dict[str, Any]) -> "Columns":
     from cbrank.streams import Columns  # noqa: PLC0415
 
     told = {name: options[name] for name in COLUMNS}
+    for column, count in Counter(column for column, _ in told["categorical"]).items():
+        if count > 1:
+            raise click.UsageError(f"--categorical names column {column!r} {count} times.")
     return Columns(**told | {"categorical": dict(told["categorical"])})
