@@ -33,9 +33,14 @@ def outcome(source, columns, **options):
     try:
         with stream:
             for chunk in stream:
-                X = chunk.X if isinstance(chunk.X, np.ndarray) else chunk.X.toarray()
                 y = None if chunk.y is None else chunk.y.tolist()
-                chunks.append((X.tolist(), y, chunk.ids, chunk.position))
+                chunks.append((_plain(chunk.X), y, chunk.ids, chunk.position))
     except ValueError as error:
         sentence = str(error)
     return chunks, stream.complaints, stream.notes, stream.position, sentence, columns._state()[1]
+
+
+def _plain(X):
+    if isinstance(X, np.ndarray):
+        return X.tolist()
+    return X.shape, X.data.tolist(), X.indices.tolist(), X.indptr.tolist()
