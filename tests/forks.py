@@ -22,7 +22,7 @@ class Server:
         names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
         self.name = f"{threads} threads on {len(cores)} cores"
         self._process = subprocess.Popen(
-            [sys.executable, __file__, json.dumps(sorted(cores))],
+            [sys.executable, "-W", "ignore", __file__, json.dumps(sorted(cores))],
             env=os.environ | dict.fromkeys(names, str(threads)),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -218,3 +218,12 @@ def test_numbers_are_those_of_python_where_rounding_is_hard():
     found = [row[0] for row in values(data)]
     assert found == [float(word) for word in hard]
     assert [math.copysign(1, value) for value in found].count(-1) == 1
+
+
+@pytest.mark.parametrize("width", [1, 6000])
+def test_any_number_of_numbers_may_be_left_to_python(width):
+    words = [f"0.{column:05}{'3' * 25}" for column in range(width)]
+    line = ",".join(words) + ",no\n"
+    header = ",".join([*(f"f{column}" for column in range(width)), "y\n"])
+    rows = values((header + line * (9000 // width)).encode())
+    assert rows == [[float(word) for word in words]] * (9000 // width)

@@ -50,14 +50,15 @@ class Columns:
     id : str or int, optional
         A column that is handed through as text.
     categorical : mapping, optional
-        How columns that hold categories become features: "onehot" (a feature for each category,
-        as they appear), "hash:BITS" (2^BITS features; some categories share one) or the list of
-        categories. A category that the list or the model does not know is all zeros.
+        How columns that hold categories, by name or number, become features: "onehot" (a
+        feature for each category, as they appear), "hash:BITS" (2^BITS features; some categories
+        share one) or the list of categories. A category that the list or the model does not know
+        is all zeros.
     zero_based : bool, default=False
         Whether the indices of svmlight text start at 0 and not at 1.
     max_features : int, default=2**24
-        How wide rows may become, at most 2^31 - 1. A greater svmlight index is malformed, so that one bad line
-        cannot make a model of gigabytes; one category more than that is an error.
+        How wide rows may become, at most 2^31 - 1. A greater svmlight index is malformed, so that
+        one bad line cannot make a model of gigabytes; one category more than that is an error.
 
     Attributes
     ----------

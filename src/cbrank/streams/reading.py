@@ -115,7 +115,8 @@ def open_stream(
     labels : bool, default=True
         Whether to read labels.
     chunk_rows : int, default=8192
-        Rows of a chunk; the last of a file, or one with malformed rows, may have fewer.
+        Rows of a chunk; the last of a file, or one with malformed rows, may have fewer, and so
+        have those of wide rows: as many as fit in 32 MiB of text and of numbers.
     on_error : {"raise", "skip"}, default="raise"
         What to do about a malformed row.
     max_errors : int, default=100
