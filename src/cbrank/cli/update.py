@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from cbrank.cli.files import refuse_overwriting
 from cbrank.cli.learning import last_run, learn, running
 from cbrank.cli.options import READING, data, reading
 from cbrank.cli.telling import teller
@@ -40,6 +41,7 @@ def command(model: Path, output: Path | None, **options: Any) -> None:
     arrays, facts = modelfile.read(model)
     old = Model.restore(model, arrays, facts)
     asked = {"command": "update"} | {name: options[name] for name in (*READING, "passes")}
+    refuse_overwriting(("--checkpoint", options["checkpoint"]), model=model)
     asked["model"] = hashlib.sha256(model.read_bytes()).hexdigest()
     if output is None and options["resume"] and _is_done(facts, asked, options):
         with teller(options["quiet"], options["as_json"]) as tell:

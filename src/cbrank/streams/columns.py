@@ -1,5 +1,6 @@
 """What the columns of a stream mean, learned from its header and carried with the model."""
 
+import itertools
 import json
 import re
 import zlib
@@ -13,6 +14,7 @@ from scipy.sparse import csr_array
 from cbrank.streams.labels import Labels
 from cbrank.streams.rows import Rows
 
+WIDEST = 2**31 - 1  # columns whose numbers an int32 can hold
 _DROPPED = -1
 _HASH = re.compile(r"hash:(\d{1,2})")
 _MOST_BITS = 24
@@ -48,14 +50,15 @@ class Columns:
     id : str or int, optional
         A column that is handed through as text.
     categorical : mapping, optional
-        How columns that hold categories become features: "onehot" (a feature for each category,
-        as they appear), "hash:BITS" (2^BITS features; some categories share one) or the list of
-        categories. A category that the list or the model does not know is all zeros.
+        How columns that hold categories, by name or number, become features: "onehot" (a
+        feature for each category, as they appear), "hash:BITS" (2^BITS features; some categories
+        share one) or the list of categories. A category that the list or the model does not know
+        is all zeros.
     zero_based : bool, default=False
         Whether the indices of svmlight text start at 0 and not at 1.
     max_features : int, default=2**24
-        How wide rows may become. A greater svmlight index is malformed, so that one bad line
-        cannot make a model of gigabytes; one category more than that is an error.
+        How wide rows may become, at most 2^31 - 1. A greater svmlight index is malformed, so that
+        one bad line cannot make a model of gigabytes; one category more than that is an error.
 
     Attributes
     ----------
@@ -92,6 +95,8 @@ class Columns:
         zero_based: bool = False,
         max_features: int = 2**24,
     ) -> None:
+        if not 1 <= max_features <= WIDEST:
+            raise ValueError(f"max_features must lie between 1 and 2^31 - 1, got {max_features}.")
         self.label, self.id = label, id
         self.drop: list[str | int] = list(drop)
         self.categorical = dict(categorical or {})
@@ -205,13 +210,44 @@ class Columns:
             raise ValueError(f"{name}: say which column is the label. {_listed(header)}")
         self.label, self.id = _find(self.label, header, name), _find(self.id, header, name)
         self.drop = [str(_find(column, header, name)) for column in self.drop]
-        for column in self._tables:
-            _find(column, header, name)
+        self._name_categorical(header, name)
+        self._refuse_two_roles(name)
         apart = {self.label, self.id, *self.drop, *self._tables}
         self.numeric_ = [column for column in header if column not in apart]
         self.width_ = len(self.numeric_)
         for table in self._tables.values():
             self.width_ = table.place(self.width_)
+        if self.width_ > WIDEST:
+            raise ValueError(
+                f"{name}: its rows would be {self.width_:,} features wide; hash categories to "
+                "fewer bits."
+            )
+
+    def _name_categorical(self, header: Sequence[str], name: str) -> None:
+        """Call categorical columns that were told by number by their names."""
+        found: dict[str, str | Sequence[str]] = {}
+        for column, how in self.categorical.items():
+            known = str(_find(column, header, name))
+            if known in found:
+                raise ValueError(f"{name}: column {known!r} is made categorical twice; say one.")
+            found[known] = how
+        self.categorical, self._tables = found, _tables(found)
+
+    def _refuse_two_roles(self, name: str) -> None:
+        """Refuse a column that is asked to be two things, but for an id that is a feature too."""
+        roles: dict[str, list[Any]] = {
+            "the label": [self.label],
+            "dropped": self.drop,
+            "categorical": list(self._tables),
+            "the id": [self.id],
+        }
+        for (one, columns), (other, others) in itertools.combinations(roles.items(), 2):
+            both = [column for column in columns if column is not None and column in others]
+            if both and {one, other} != {"categorical", "the id"}:
+                raise ValueError(
+                    f"{name}: column {both[0]!r} cannot be {one} and {other} at once; say one of "
+                    "the two."
+                )
 
     def _compare(self, header: Sequence[str], name: str, labelled: bool) -> list[str]:
         label = [str(self.label)] if labelled else []

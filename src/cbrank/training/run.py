@@ -69,6 +69,8 @@ class Run:
         self.progress = progress or Progress(None, 0, 0, 0, *_measured(model))
         self.checkpoint, self.widest, self.reading = checkpoint, widest, reading
         self.skipped = 0  # malformed rows, in one pass
+        self.stopped = False
+        self._stream: Stream | None = None
 
     @property
     def files(self) -> tuple[FileMark, ...]:
@@ -82,11 +84,19 @@ class Run:
         while self.progress.passes < self.passes:
             with self._open() as stream:
                 yield from self._learned(stream)
+            if self.stopped:
+                return
             self.skipped = stream.position.errors
             self.progress.passes += 1
             self.progress.position = Position(stream.position.files)
         if not self.model.ranker.__sklearn_is_fitted__():
             raise ValueError(f"There are no rows to learn from in {', '.join(self.paths)}.")
+
+    def stop(self) -> None:
+        """Learn from no more chunks than are read; for a signal to call, also while it waits."""
+        self.stopped = True
+        if self._stream:
+            self._stream.stop()
 
     def keep(self) -> None:
         """Write a checkpoint, if there is to be one."""
@@ -139,6 +149,9 @@ class Run:
         for file in stream.position.files:
             if self.passes > 1 and file.size is None:
                 raise ValueError(f"{file.name} can be read once, not in several passes.")
+        self._stream = stream
+        if self.stopped:
+            stream.stop()
         return stream
 
     def _learned(self, stream: Stream) -> Iterator[Stream]:
