@@ -8,6 +8,7 @@ because importing them imports Numba:
 * ``full``: CBR pair by pair (Algorithms 1 and 3); ``blocked``: the same as matrix products
 * ``diagonal``, ``sparse_diagonal``: CBR-diag
 * ``forgetting``: evidence that fades, for streams that change
+* ``covariances``: factors of covariances, whatever the scale of the features
 * ``oam``, ``opauc``, ``adaoam``, ``uniexp``: the online baselines
 * ``scw``, ``ftrl``, ``spauc``: later rivals
 * ``vectors``, ``steps``, ``random``: what they share
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         blocked,
         buffers,
         confidence,
+        covariances,
         csv,
         diagonal,
         forgetting,
@@ -48,6 +50,7 @@ __all__ = [
     "blocked",
     "buffers",
     "confidence",
+    "covariances",
     "csv",
     "diagonal",
     "forgetting",

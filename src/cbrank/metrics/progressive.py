@@ -8,10 +8,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_scalar, column_or_1d
 
 from cbrank import kernels
+from cbrank._arrays import refuse_masked
+from cbrank._own import Owner
 from cbrank.metrics._checks import check_none_missing, forbid
 
 
-class ProgressiveAUC:
+class ProgressiveAUC(Owner):
     """Exact ROC AUC of the last rows of a stream.
 
     Score each row before learning from it and hand both to `update`: what `get` returns is
@@ -90,12 +92,15 @@ class ProgressiveAUC:
         >>> ProgressiveAUC(pos_label="spam").update(["ham", "spam"], [-1.5, 2.0]).get()
         1.0
         """
+        refuse_masked("y_true", y_true)
+        refuse_masked("y_score", y_score)
         labels, scores = _rows(y_true), _rows(y_score, np.float64)
         if labels.size != scores.size:
             raise ValueError(f"y_true has {labels.size} rows, y_score {scores.size}")
         forbid(np.isnan(scores), scores, "y_score must not be NaN")
         positive = _stream_positives(labels, self.pos_label).astype(np.int64)
-        kernels.window_auc.slide(self._window, positive, scores)
+        with self._own.lock:
+            kernels.window_auc.slide(self._window, positive, scores)
         return self
 
     def get(self) -> float:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbrank import kernels
+from cbrank.rankers._unbroken import assign, unbroken
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -79,14 +80,20 @@ def standings(race: Race) -> Places:
 
 
 def promote(model: Any, rivals: Any, race: Race) -> None:
-    """Put the best learner's arrays into `model`."""
+    """Let the best learner change places with the leader, whose arrays are `model`."""
     place = int(np.flatnonzero(race.alive == standings(race)[0])[0])
     if place:
+        changes = [(race.alive[:], race.alive[_swapped(race.alive.size, place)])]
         for leading, others in zip(model, rivals, strict=True):
             before = leading.copy()
-            leading[...] = others[place - 1]
-            others[place - 1] = before
-        race.alive[[0, place]] = race.alive[[place, 0]]
+            changes += [(leading, others[place - 1]), (others[place - 1], before)]
+        unbroken(assign(*change) for change in changes)
+
+
+def _swapped(size: int, place: int) -> Places:
+    order = np.arange(size)
+    order[[0, place]] = place, 0
+    return order
 
 
 def drop_half(rivals: Any, race: Race) -> tuple[Any, Race]:
