@@ -126,7 +126,7 @@ def test_a_threshold_stays_where_no_row_was_learned():
     X, y = rows(60)
     fitted = CBRanker(0.1, random_state=0).fit(X[:40], y[:40])
     for subject in everywhere(
-        lambda: copy.deepcopy(fitted), lambda ranker: ranker.partial_fit(X[40:], y[40:]), 5
+        lambda: copy.deepcopy(fitted), lambda ranker: ranker.partial_fit(X[40:], y[40:]), 1
     ):
         learned = subject.n_seen_.sum() > 40
         assert (subject._threshold is None) == learned

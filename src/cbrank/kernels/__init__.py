@@ -11,7 +11,7 @@ because importing them imports Numba:
 * ``covariances``: factors of covariances, whatever the scale of the features
 * ``oam``, ``opauc``, ``adaoam``, ``uniexp``: the online baselines
 * ``scw``, ``ftrl``, ``spauc``: later rivals
-* ``vectors``, ``steps``, ``random``: what they share
+* ``vectors``, ``steps``, ``random``: what they share; ``threads``: products by one thread
 * ``window_auc``: the exact AUC of a sliding window; ``platt``: probabilities from scores
 * ``svmlight``, ``csv``: the parsers of text, and ``numbers``, which they share; ``scaling``
 """
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         sparse_diagonal,
         spauc,
         svmlight,
+        threads,
         uniexp,
         window_auc,
     )
@@ -65,6 +66,7 @@ __all__ = [
     "sparse_diagonal",
     "spauc",
     "svmlight",
+    "threads",
     "uniexp",
     "window_auc",
 ]

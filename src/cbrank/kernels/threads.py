@@ -7,13 +7,9 @@ BLAS shares large products out among its threads, so the same rows would give ot
 import functools
 import importlib
 import threading
-from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from threadpoolctl import ThreadpoolController
-
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
 
 
 class _OneThread:
@@ -48,14 +44,3 @@ def _libraries() -> list[Any]:
 
 
 one_thread = _OneThread()
-
-
-def by_one_thread(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Make a function's matrix products those of one thread."""
-
-    @functools.wraps(function)
-    def alone(*given: Arguments.args, **named: Arguments.kwargs) -> Result:
-        with one_thread:
-            return function(*given, **named)
-
-    return alone

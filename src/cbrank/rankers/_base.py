@@ -387,8 +387,8 @@ class Ranker(Owner, LinearScorer):
         if not order.size:
             return
         threshold, before = self._threshold, self._buffer.seen.sum()
-        self._threshold = None
         try:
+            self._threshold = None
             self._learn_blocks(X, labels, weights, order, parameters)
         except BaseException:
             if self._buffer.seen.sum() == before:

@@ -1,5 +1,6 @@
 """Confidence-weighted bipartite ranking."""
 
+import contextlib
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
@@ -170,10 +171,12 @@ class CBRanker(Ranker):
 
     def _kernel(self) -> Callable[..., None]:
         if self._is_full():
-            wide = self._model.mu.size >= kernels.blocked.WORTHWHILE
-            blocked = wide and self._buffer.rows.shape[1] >= kernels.blocked.FEWEST
-            return kernels.blocked.learn if blocked else kernels.full.learn
+            return kernels.blocked.learn if self._learns_in_blocks() else kernels.full.learn
         return kernels.sparse_diagonal.learn if self._sparse else kernels.diagonal.learn
+
+    def _learns_in_blocks(self) -> bool:
+        wide = self._model.mu.size >= kernels.blocked.WORTHWHILE
+        return bool(wide and self._buffer.rows.shape[1] >= kernels.blocked.FEWEST)
 
     def _start(self, X: Any, classes: NDArray[Any], random: np.random.RandomState) -> None:
         super()._start(X, classes, random)
@@ -198,12 +201,17 @@ class CBRanker(Ranker):
         order: NDArray[np.int64],
         parameters: Any,
     ) -> None:
-        while order.size and (self.C == "auto" or until_forgetting(self) <= order.size):
-            part = Part(self, (rows, labels, weights), order, parameters)
-            whole(part)
-            order = order[part.size :]
-        if order.size:
-            super()._run(rows, labels, weights, order, parameters)
+        with kernels.threads.one_thread if self._multiplies() else contextlib.nullcontext():
+            while order.size and (self.C == "auto" or until_forgetting(self) <= order.size):
+                part = Part(self, (rows, labels, weights), order, parameters)
+                whole(part)
+                order = order[part.size :]
+            if order.size:
+                super()._run(rows, labels, weights, order, parameters)
+
+    def _multiplies(self) -> bool:
+        """Say whether matrix products may be needed, which threads share out."""
+        return self._is_full() and (bool(self.forgetting) or self._learns_in_blocks())
 
     def _learners(self) -> list[Any]:
         """Return the models that take the same rows, the leader's last."""
