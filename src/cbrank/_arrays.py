@@ -3,14 +3,15 @@
 from typing import Any
 
 import numpy as np
+from numpy.ma import MaskedArray, getmaskarray
 from numpy.typing import NDArray
 
 
 def refuse_masked(name: str, values: Any) -> None:
     """Refuse a masked array some of whose cells are masked: what is behind a mask is not data."""
-    if not isinstance(values, np.ma.MaskedArray):
+    if not isinstance(values, MaskedArray):
         return
-    masked = np.argwhere(np.ma.getmaskarray(values))
+    masked = np.argwhere(getmaskarray(values))
     if len(masked):
         words = zip(("row", "column"), masked[0].tolist(), strict=False)
         place = "".join(f", {word} {at}" for word, at in words)

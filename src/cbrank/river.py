@@ -94,7 +94,7 @@ class RankingClassifier(Owner, MiniBatchClassifier):
         self._held: list[Batch] = []
         self._columns: dict[Any, int] = {}
         self._learner: Ranker | None = None  # it may be wider than there are features
-        self._curve: tuple[int, tuple[float, float, float]] | None = None  # after so many rows
+        self._curve: tuple[list[int], tuple[float, ...]] | None = None  # after so many rows
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -137,10 +137,11 @@ class RankingClassifier(Owner, MiniBatchClassifier):
             if self._learner is None:
                 self._learn_rows(list(x), values[None], [y])
                 return
-            label = self._learner._encode_one(y)
-            if self._learner._settings().weights[label][0]:
-                columns = self._place(x)
-                self._learner._learn_row(self._row(columns, values), label)
+            learner, label = self._learner, self._learner._encode_one(y)
+            if isinstance(learner.class_weight, dict) and not learner._settings().weights[label][0]:
+                return
+            columns = self._place(x)
+            learner._learn_row(self._row(columns, values), label)
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn from rows, in their order: the same as learning them one by one.
@@ -305,9 +306,9 @@ class RankingClassifier(Owner, MiniBatchClassifier):
 
     def _probabilities(self, learner: Ranker, score: Any) -> dict[Any, Any]:
         """Return the probabilities of the two labels at a score or at many."""
-        rows, known = int(learner._buffer.seen.sum()), self._curve
-        if known is None or known[0] != rows:
-            self._curve = known = rows, _platt(learner)
+        seen, known = learner._buffer.seen.tolist(), self._curve
+        if known is None or known[0] != seen:
+            self._curve = known = seen, _platt(learner)
         middle, slope, offset = known[1]
         positive = expit(slope * (score - middle) + offset)
         return dict(zip(learner._label_of, [1.0 - positive, positive], strict=True))

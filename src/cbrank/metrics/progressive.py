@@ -92,9 +92,7 @@ class ProgressiveAUC(Owner):
         >>> ProgressiveAUC(pos_label="spam").update(["ham", "spam"], [-1.5, 2.0]).get()
         1.0
         """
-        refuse_masked("y_true", y_true)
-        refuse_masked("y_score", y_score)
-        labels, scores = _rows(y_true), _rows(y_score, np.float64)
+        labels, scores = _rows("y_true", y_true), _rows("y_score", y_score, np.float64)
         if labels.size != scores.size:
             raise ValueError(f"y_true has {labels.size} rows, y_score {scores.size}")
         forbid(np.isnan(scores), scores, "y_score must not be NaN")
@@ -120,8 +118,10 @@ class ProgressiveAUC(Owner):
         return kernels.window_auc.auc(self._window)
 
 
-def _rows(values: ArrayLike, dtype: type | None = None) -> NDArray[Any]:
+def _rows(name: str, values: ArrayLike, dtype: type | None = None) -> NDArray[Any]:
     """Copy a scalar or a column; scikit-learn's checks would cost a hundred rows' counting."""
+    if isinstance(values, np.ndarray):
+        refuse_masked(name, values)
     array = np.array(values, dtype=dtype)
     return array.reshape(-1) if array.ndim < 2 else column_or_1d(array).copy()
 

@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from cbrank import kernels
+from cbrank._arrays import canonical, refuse_unsound
 from cbrank._own import Owner
 from cbrank.rankers import _checks
 from cbrank.rankers._scorer import LinearScorer
@@ -253,11 +254,15 @@ class Ranker(Owner, LinearScorer):
         self._warn_if_diverged()
 
     def _check_row(self, x: Any) -> Any:
-        """Return one checked row; a plain array of numbers that is in order costs little."""
+        """Return one checked row; numbers that are in order, in an array or CSR, cost little."""
         if type(x) is np.ndarray and x.shape == (self.n_features_in_,) and x.dtype.kind in "fiub":
             row = np.array(x, dtype=np.float64, ndmin=2)
             if np.isfinite(row).all():
                 return row
+        elif sp.issparse(x) and x.format == "csr" and x.shape == (1, self.n_features_in_):
+            refuse_unsound("X", x)
+            if x.dtype == np.float64 and np.isfinite(x.data).all():
+                return canonical(x)
         return _checks.check_rows(self, _checks.as_one_row(x), reset=False)
 
     def _settings(self) -> Settings:

@@ -16,6 +16,8 @@ from cbrank._own import Owner
 
 Known = dict[str, NDArray[Any]]
 
+_BY_FEATURE = {"standard": ("counts", "means", "squares"), "maxabs": ("largest",)}
+
 
 class StreamScaler(Owner, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Scale rows by what the stream has shown so far.
@@ -166,7 +168,7 @@ class StreamScaler(Owner, OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
         return scaled
 
     def _known_so_far(self) -> Known:
-        if self._known.keys() != _nothing(self.kind).keys():
+        if self._known.keys() != {"rows", *_BY_FEATURE.get(self.kind, ())}:
             raise ValueError(
                 f"kind cannot become {self.kind!r} in the middle of a stream: fit anew."
             )
@@ -250,8 +252,8 @@ class StreamScaler(Owner, OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
 
 def _nothing(kind: str) -> Known:
     """Return what is known before any row: the count of rows, and arrays by feature."""
-    names = {"standard": ("counts", "means", "squares"), "maxabs": ("largest",)}.get(kind, ())
-    return {"rows": np.zeros(1, np.int64)} | {name: np.zeros(0) for name in names}
+    rows = {"rows": np.zeros(1, np.int64)}
+    return rows | {name: np.zeros(0) for name in _BY_FEATURE.get(kind, ())}
 
 
 def _widened(known: Known, width: int) -> Known:
