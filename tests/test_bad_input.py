@@ -4,9 +4,12 @@ import copy
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from learners import RANKERS, arrays, make
 from scipy import sparse
+
+from cbrank.streams import StreamScaler
 
 every_ranker = pytest.mark.parametrize("name", RANKERS)
 
@@ -59,10 +62,109 @@ BAD: dict = {
     "NaN weight": (GOOD, Y, {"sample_weight": [1, 1, 1, 1, np.nan]}, "nan at row 4 "),
     "weights 2D": (GOOD, Y, {"sample_weight": np.ones((5, 2))}, "1D"),
     "few weights": (GOOD, Y, {"sample_weight": [1, 1]}, r"\(2,\), expected \(5,\)"),
+    "masked X": (
+        np.ma.array(GOOD, mask=np.arange(20).reshape(5, 4) % 9 == 6),
+        Y,
+        {},
+        r"X is masked at row 1, column 2 \(2 such values in all\)",
+    ),
+    "masked y": (GOOD, np.ma.array(Y, mask=[0, 0, 1, 0, 0]), {}, "y is masked at row 2 "),
+    "masked weight": (
+        GOOD,
+        Y,
+        {"sample_weight": np.ma.array(np.ones(5), mask=[0, 0, 0, 1, 0])},
+        "sample_weight is masked at row 3 ",
+    ),
+    "y mixed": (
+        GOOD,
+        np.array([0, "b", 0, "b", 0], object),
+        {},
+        "y holds int, str: use numbers alone",
+    ),
+    "ragged": ([[1.0, 2.0], [3.0], [1.0], [2.0], [3.0]], Y, {}, "list, is no table of numbers"),
+    "lazy": (pl.DataFrame(GOOD).lazy(), Y, {}, "X is a LazyFrame.*collect it"),
 }
 
 
 BAD["sparse index"][0].indices[1] = 99
+
+
+def unsound(kind, **changes):
+    """A sparse matrix whose arrays were changed after scipy had looked at them."""
+    X = kind(np.arange(1.0, 21.0).reshape(5, 4))
+    for name, (place, value) in changes.items():
+        array = getattr(X, name).copy()
+        array[place] = value
+        setattr(X, name, array)
+    return X
+
+
+def cut(X, name, size):
+    setattr(X, name, getattr(X, name)[:size])
+    return X
+
+
+UNSOUND = {
+    "negative index": (unsound(sparse.csr_array, indices=(7, -1)), "column index -1 at row 1"),
+    "large index": (unsound(sparse.csr_matrix, indices=(0, 10**8)), "column index 100000000 at"),
+    "falling": (unsound(sparse.csr_array, indptr=(2, 18)), "indptr falls at row 2"),
+    "beyond": (unsound(sparse.csr_array, indptr=(5, 10**9)), "do not go together"),
+    "first": (unsound(sparse.csr_array, indptr=(0, 2)), "do not go together"),
+    "short data": (cut(unsound(sparse.csr_array), "data", 3), "do not go together"),
+    "short indptr": (cut(unsound(sparse.csr_array), "indptr", 3), "do not go together"),
+    "rows of columns": (unsound(sparse.csc_array, indices=(1, 99)), "row index 99 at column 0"),
+    "falling columns": (unsound(sparse.csc_array, indptr=(1, 19)), "indptr falls at column 1"),
+    "entries": (unsound(sparse.coo_matrix, col=(3, 44)), "column index 44 at entry 3"),
+    "blocks": (unsound(lambda X: sparse.bsr_array(X, blocksize=(1, 2)), indices=(1, 9)), "ind"),
+}
+
+
+@pytest.mark.parametrize("kind", UNSOUND)
+def test_sparse_matrices_that_lead_out_of_their_arrays_are_refused(kind):
+    X, words = UNSOUND[kind]
+    begun = make("cbr-diagonal").partial_fit(sparse.csr_array(GOOD), Y)
+    scaler = StreamScaler().fit(sparse.csr_array(GOOD))
+    for take in (
+        lambda X: make("cbr-diagonal").fit(X, Y),
+        lambda X: begun.partial_fit(X, Y),
+        begun.decision_function,
+        scaler.transform,
+        *(StreamScaler(kind).learn_transform for kind in ("standard", "maxabs", "unit", "none")),
+    ):
+        with pytest.raises(ValueError, match=words):
+            take(X)
+    assert begun.n_seen_.sum() == scaler.n_rows_seen_ == 5
+
+
+@every_ranker
+def test_what_a_sparse_matrix_says_of_itself_is_not_believed(name):
+    table = np.arange(1.0, 21.0).reshape(5, 4)
+    X = sparse.csr_array(table)
+    assert X.has_canonical_format
+    X.indices[:4], X.data[:4] = [3, 2, 1, 0], [4.0, 3.0, 2.0, 1.0]
+    expected = make(name).partial_fit(sparse.csr_array(table), Y).coef_
+    np.testing.assert_array_equal(make(name).partial_fit(X, Y).coef_, expected)
+
+
+@every_ranker
+@pytest.mark.parametrize("form", ["f4", ">f8", ">f4", "i2", "?", object])
+def test_numbers_of_any_kind_and_order_are_taken(name, form):
+    table = (GOOD * 3).round().astype(form)
+    expected = make(name).partial_fit(table.astype(np.float64), Y)
+    labels = np.array(Y, ">i4")
+    for rows in (table, np.asfortranarray(table), np.flip(np.flip(table, 0).copy(), 0)):
+        ranker = make(name).partial_fit(rows, labels, sample_weight=np.ones(5, ">f4"))
+        np.testing.assert_array_equal(ranker.coef_, expected.coef_)
+        one = make(name).partial_fit(rows[:4], labels[:4]).learn_one(rows[4], labels[4])
+        np.testing.assert_array_equal(one.coef_, expected.coef_)
+
+
+@every_ranker
+def test_masked_arrays_with_nothing_masked_are_plain_ones(name):
+    expected = make(name).partial_fit(GOOD, Y).learn_one(GOOD[0], 1)
+    masked = make(name).partial_fit(np.ma.array(GOOD, mask=np.zeros((5, 4), bool)), np.ma.array(Y))
+    masked.learn_one(np.ma.array(GOOD[0]), 1)
+    np.testing.assert_array_equal(masked.coef_, expected.coef_)
 
 
 @every_ranker
@@ -118,7 +220,7 @@ def test_learn_one_takes_one_row_and_checks_it(name):
     frame = pd.DataFrame(GOOD, columns=list("abcd"))
     ranker = make(name).partial_fit(frame, Y)
     expected = make(name).partial_fit(frame, Y).partial_fit(frame[:1], [1])
-    for row in (GOOD[0], GOOD[0].tolist(), GOOD[:1], frame.iloc[0], frame[:1]):
+    for row in (GOOD[0], GOOD[0].tolist(), GOOD[:1], frame.iloc[0], frame[:1], pl.Series(GOOD[0])):
         again = copy.deepcopy(ranker)
         again.learn_one(row, np.array(1))
         np.testing.assert_array_equal(again.coef_, expected.coef_)
@@ -130,6 +232,12 @@ def test_learn_one_takes_one_row_and_checks_it(name):
         ranker.learn_one(frame.iloc[:1, ::-1], 1)
     with pytest.raises(ValueError, match="Complex data not supported"):
         ranker.learn_one(GOOD[0] + 1j, 1)
+    with pytest.raises(ValueError, match=r"x is a dictionary.*cbrank\.river"):
+        ranker.learn_one(dict(zip("abcd", GOOD[0], strict=True)), 1)
+    with pytest.raises(ValueError, match="masked at row 0, column 3"):
+        ranker.learn_one(np.ma.array(GOOD[0], mask=[0, 0, 0, 1]), 1)
+    with pytest.raises(ValueError, match="NaN at row 0, column 1"):
+        ranker.learn_one(pl.Series([1.0, None, 2.0, 3.0]), 1)
 
 
 @every_ranker

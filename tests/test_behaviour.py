@@ -12,12 +12,13 @@ import pytest
 from conftest import real
 from hypothesis import given
 from hypothesis import strategies as st
-from learners import RANKERS, SPARSE, assert_same, make
+from learners import RANKERS, SPARSE, arrays, assert_same, make
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import roc_auc_score
 
+import cbrank
 from cbrank.metrics import optimal_operating_point
 
 every_ranker = pytest.mark.parametrize("name", RANKERS)
@@ -172,6 +173,78 @@ def test_a_row_of_weight_zero_is_as_good_as_absent(name, german):
             X[kept], y[kept], sample_weight=weights[kept]
         )
         assert_same(one, other)
+
+
+def saved(ranker, folder):
+    """All that a model file has of a ranker."""
+    cbrank.save(ranker, folder / "ranker")
+    return (folder / "ranker").read_bytes()
+
+
+def long_rows(count, width):
+    """Rows that no model would stay unmoved by, and longer than any sparse row before them."""
+    return np.full((count, width), 1e5)
+
+
+BOTH = [(name, np.asarray) for name in RANKERS] + [(name, sparse.csr_array) for name in SPARSE]
+dense_and_sparse = pytest.mark.parametrize(("name", "as_rows"), BOTH)
+
+
+@dense_and_sparse
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 2.0}])
+def test_rows_of_weight_zero_change_no_bit(name, as_rows, class_weight, tmp_path):
+    X, y = real("svmguide3", 200, "standard")
+    X[np.random.RandomState(0).random_sample(X.shape) < 0.7] = 0.0
+    nothing = as_rows(long_rows(3, X.shape[1])), [0, 1, 0]
+    ranker = make(name, class_weight=class_weight)
+    for learn in (ranker.partial_fit, ranker.fit):
+        learn(as_rows(X), y)
+        before, known, threshold = saved(ranker, tmp_path), {*vars(ranker)}, ranker.threshold_
+        ranker.partial_fit(*nothing, sample_weight=[0.0, 0.0, 0.0])
+        assert saved(ranker, tmp_path) == before
+        assert {*vars(ranker)} == known
+        assert ranker.threshold_ == threshold
+
+
+@dense_and_sparse
+def test_rows_of_weight_zero_among_others_change_no_bit(name, as_rows, tmp_path):
+    X, y = real("svmguide3", 200, "standard")
+    X[np.random.RandomState(0).random_sample(X.shape) < 0.7] = 0.0
+    weights = np.where(np.arange(200) % 3 == 1, 0.0, 1.5)
+    kept = weights > 0
+    full = np.where(kept[:, None], X, long_rows(200, X.shape[1]))
+    for learn in ("partial_fit", "fit"):
+        one, other = make(name), make(name)
+        getattr(one, learn)(as_rows(full), y, sample_weight=weights)
+        getattr(other, learn)(as_rows(X[kept]), y[kept], sample_weight=weights[kept])
+        assert saved(one, tmp_path) == saved(other, tmp_path)
+
+
+@dense_and_sparse
+def test_rows_of_a_class_of_weight_zero_change_no_bit(name, as_rows, tmp_path):
+    X, y = real("svmguide3", 60, "standard")
+    ranker = make(name, class_weight={0: 0.0}).partial_fit(as_rows(X), y)
+    only = make(name, class_weight={0: 0.0}).partial_fit(as_rows(X[y == 1]), y[y == 1], [0, 1])
+    before = saved(ranker, tmp_path)
+    assert before == saved(only, tmp_path)
+    ranker.partial_fit(as_rows(long_rows(2, X.shape[1])), [0, 0]).learn_one(X[0], 0)
+    assert before == saved(ranker, tmp_path)
+
+
+@every_ranker
+def test_a_stream_begins_with_its_first_row_of_weight(name, tmp_path):
+    X, y = real("german", 50, "standard")
+    ranker, known = make(name), {*vars(make(name))}
+    ranker.partial_fit(sparse.csr_array(X[:, :3]), y, sample_weight=np.zeros(50))
+    ranker.partial_fit(X, ["a"] * 50, classes=["a", "b"], sample_weight=np.zeros(50))
+    ranker.set_params(class_weight={0: 0.0}).learn_one(X[0], 0, classes=[0, 1])
+    assert {*vars(ranker)} == known
+    ranker.set_params(class_weight=None).partial_fit(X, y)
+    assert saved(ranker, tmp_path) == saved(make(name).partial_fit(X, y), tmp_path)
+    with pytest.raises(ValueError, match="one class only"):
+        make(name).partial_fit(X[:2], [0, 1], sample_weight=[1.0, 0.0])
+    with pytest.raises(ValueError, match="NaN at row 0, column 1"):
+        make(name).partial_fit([[0.0, np.nan]], [0], sample_weight=[0.0])
 
 
 @pytest.mark.parametrize("name", [name for name in RANKERS if "auto" not in name])
@@ -343,6 +416,66 @@ def test_what_shapes_a_model_cannot_change_in_a_stream(name, german):
             ranker.set_params(**{parameter: value})
             with pytest.raises(ValueError, match=f"{parameter} was .* cannot become"):
                 ranker.partial_fit(X, y)
+
+
+WRONG = {
+    "C": [-1.0, np.nan, np.inf, "much"],
+    "step": [0.0, np.nan],
+    "eta": [1.0, 0.2],
+    "policy": ["lifo"],
+    "update": ["none"],
+    "diagonal_update": ["x"],
+    "forgetting": [1.0, -1.0],
+    "average": ["no"],
+    "class_weight": [{1: np.nan}, {1: -3.0}, {"other": 3.0}, {1: np.inf}, "heavy"],
+}
+
+
+@every_ranker
+def test_parameters_that_become_wrong_in_a_stream_are_refused_by_every_method(name, german):
+    X, y = german[0][:60], german[1][:60]
+    for parameter, values in WRONG.items():
+        for value in values if hasattr(make(name), parameter) else ():
+            ranker = make(name).partial_fit(X, y).learn_one(X[0], y[0])
+            before = arrays(ranker)
+            setattr(ranker, parameter, value)
+            with pytest.raises(ValueError, match=parameter) as of_one:
+                ranker.learn_one(X[0], y[0])
+            with pytest.raises(ValueError, match=parameter) as of_many:
+                ranker.partial_fit(X[:1], y[:1])
+            assert str(of_one.value) == str(of_many.value)
+            for key, array in arrays(ranker).items():
+                np.testing.assert_array_equal(array, before[key])
+
+
+@every_ranker
+def test_parameters_that_change_in_a_stream_count_from_the_next_row(name, german):
+    X, y = german
+    weights = {0: 1.0, 1: 1.0}
+    changes = [{"class_weight": weights}, {"class_weight": "balanced"}, {"class_weight": None}]
+    step = "C" if getattr(make(name), "C", "auto") != "auto" else "step"
+    if hasattr(make(name), step):
+        changes.append({step: getattr(make(name), step) / 2})
+    rows, chunks = (
+        make(name).partial_fit(X[:200], y[:200]),
+        make(name).partial_fit(X[:200], y[:200]),
+    )
+    for at, change in enumerate(changes, 2):
+        rows.set_params(**change)
+        chunks.set_params(**change)
+        for place in range(100 * at, 100 * at + 100):
+            weights[1] = 1.0 + place % 3  # a dictionary changes within
+            rows.learn_one(X[place], y[place])
+            chunks.partial_fit(X[[place]], y[[place]])
+    assert_same(rows, chunks)
+
+
+def test_weights_whose_product_is_infinite_are_refused(german):
+    X, y = german
+    ranker = make("cbr", class_weight={1: 1e200})
+    for learn in (ranker.fit, ranker.partial_fit):
+        with pytest.raises(ValueError, match="sample_weight times class_weight is infinite at row"):
+            learn(X, y, sample_weight=np.full(len(y), 1e200))
 
 
 @every_ranker

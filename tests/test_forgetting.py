@@ -5,6 +5,7 @@ import oracles
 import pytest
 from click.testing import CliRunner
 from conftest import real
+from hostile import HOSTILE, assert_sound, hostile_forms, table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from learners import assert_same
@@ -162,9 +163,29 @@ def test_a_covariance_that_rounding_has_spoilt_is_mended():
     model.Sigma[...] = np.diag([1.0, 1e-3, 0.0])
     model.Sigma[1:, 1:] += [[0.0, 1e-9], [1e-9, 0.0]]
     assert np.linalg.eigvalsh(model.Sigma)[0] < 0.0
-    kernels.forgetting.forget(model, 0.01)
-    assert np.linalg.eigvalsh(model.Sigma)[0] > 0.0
-    np.testing.assert_allclose(np.diag(model.Sigma)[:2], [1.0, 1e-3 / 0.99**64], rtol=1e-3)
+    [(array, Sigma)] = kernels.forgetting.forget(model, 0.01)
+    assert array is model.Sigma
+    deviations = np.sqrt(np.diag(Sigma))
+    assert np.linalg.eigvalsh(Sigma / np.outer(deviations, deviations))[0] > 0.0
+    np.testing.assert_allclose(np.diag(Sigma)[:2], [1.0, 1e-3 / 0.99**64], rtol=1e-3)
+
+
+@hostile_forms
+@pytest.mark.parametrize("columns", HOSTILE)
+def test_hostile_columns_are_forgotten_soundly(columns, covariance, as_rows):
+    X, y = table(columns, rows=400)
+    for C, share in ((2.0**-6, 0.001), (1e3, 0.05)):
+        ranker = CBRanker(C, covariance=covariance, forgetting=share)
+        assert_sound(ranker.partial_fit(as_rows(X), y))
+
+
+def test_a_small_variance_is_not_taken_for_rounding():
+    model = CBRanker(C=1.0).partial_fit(np.eye(3), [0, 1, 0])._model
+    scale = np.array([1.0, 1e-30, 1e-140])
+    spoilt = np.array([[1.0, 1.0, -1.0], [1.0, 1.0, -1.0], [-1.0, -1.0, 1.0]])  # singular
+    model.Sigma[...] = spoilt * np.outer(scale, scale)
+    [(_, Sigma)] = kernels.forgetting.forget(model, 0.01)
+    np.testing.assert_allclose(np.sqrt(np.diag(Sigma))[1:] / scale[1:], 1.0, atol=0.4)
 
 
 @every_kind

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import real
+from hostile import HOSTILE, assert_sound, hostile_forms, table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from learners import CBR, make
@@ -210,6 +211,84 @@ def test_columns_far_apart_and_alike_keep_the_covariance_sound():
     np.testing.assert_array_equal(merged.covariance_, merged.covariance_.T)
     np.linalg.cholesky(merged.covariance_)
     assert np.isfinite(merged.coef_).all()
+
+
+@hostile_forms
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_rankers_of_hostile_columns_merge_to_sound_ones(kind, covariance, as_rows):
+    for C in (2.0**-6, 1e3):
+        shards = []
+        for seed in range(4):
+            X, y = table(kind, seed)
+            ranker = CBRanker(C, covariance=covariance, random_state=0)
+            shards.append(ranker.partial_fit(as_rows(X), y))
+        merged = merge(shards)
+        for other in (merge([merge(shards[:2]), merge(shards[2:])]), merge(shards[::-1])):
+            assert_sound(other)
+            deviations = np.sqrt(np.diag(merged.covariance_) if covariance == "full" else 1.0)
+            np.testing.assert_allclose(
+                other.coef_ / deviations, merged.coef_ / deviations, rtol=1e-3, atol=1e-3
+            )
+        assert_sound(merged)
+        X, y = table(kind, 9)
+        later = [copy.deepcopy(merged).partial_fit(as_rows(X[p::3]), y[p::3]) for p in range(3)]
+        again = merge(later, prior=merged)
+        assert_sound(again)
+        assert_sound(tempered(again, merged, 3))
+        assert_sound(again.partial_fit(as_rows(X), y))
+
+
+def test_a_shard_that_met_another_scale_does_not_drown_in_it():
+    X, y = real("german")
+    usual, strange = (make("cbr").partial_fit(rows, y) for rows in (X, X * 1e-60))
+    merged = merge([usual, strange])
+    np.testing.assert_allclose(merged.coef_, usual.coef_, rtol=1e-6)
+
+
+def spoilt(change):
+    """Return rankers of which the second has a covariance that no ranker learns."""
+    X, y = table("constant")
+    rankers = [CBRanker(1.0).partial_fit(X, y) for _ in range(3)]
+    change(rankers[1]._model.Sigma)
+    return rankers
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda Sigma: Sigma.fill(0.0), "variance of feature 0 is 0.0"),
+        (lambda Sigma: Sigma.fill(np.nan), "variance of feature 0 is nan"),
+        (lambda Sigma: Sigma.__setitem__((3, 3), -1.0), "variance of feature 3 is -1.0"),
+        (lambda Sigma: Sigma.__setitem__((3, 3), np.inf), "variance of feature 3 is inf"),
+        (lambda Sigma: Sigma.__setitem__((3, 4), np.nan), "has numbers that are not finite"),
+    ],
+)
+def test_a_covariance_that_is_none_is_refused_by_name(change, words):
+    rankers = spoilt(change)
+    with pytest.raises(ValueError, match=rf"rankers\[1\] has a covariance that is none, .*{words}"):
+        merge(rankers)
+    with pytest.raises(ValueError, match="prior has a covariance that is none"):
+        merge([rankers[0]], prior=rankers[1])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda Sigma: Sigma.fill(1.0),
+        lambda Sigma: Sigma.__setitem__((slice(0, 4), slice(0, 4)), 1e-300),
+        lambda Sigma: Sigma.__setitem__((3, 4), 1e200),
+        lambda Sigma: Sigma.__isub__(1e9 * (1 - np.eye(len(Sigma)))),
+        lambda Sigma: Sigma.__imul__(1e300),
+    ],
+)
+def test_a_covariance_that_is_singular_or_forged_is_merged_in_no_time(change):
+    rankers = spoilt(change)
+    began = time.monotonic()
+    merged = merge(rankers)
+    assert time.monotonic() - began < 1.0
+    assert np.isfinite(merged.coef_).all()
+    np.testing.assert_array_equal(merged.covariance_, merged.covariance_.T)
+    assert (np.diag(merged.covariance_) > 0).all()
 
 
 @pytest.mark.parametrize("name", ["spambase", "magic04", "cod-rna"])

@@ -255,6 +255,14 @@ class TestAccuracy:
         ([0, 1], [1, 2], {"sample_weight": [1, -1]}, "0 or more; row 1 is -1"),
         ([0, 1], [1, 2], {"sample_weight": [math.inf, 1]}, "0 or more; row 0 is inf"),
         ([0, 1], [1, 2], {"sample_weight": [0, 1]}, "only one class"),
+        (np.ma.array([0, 1], mask=[0, 1]), [1, 2], {}, "y_true is masked at row 1 "),
+        ([0, 1], np.ma.array([1, 2], mask=[1, 0]), {}, "y_score is masked at row 0 "),
+        (
+            [0, 1],
+            [1, 2],
+            {"sample_weight": np.ma.array([1, 2], mask=[1, 0])},
+            "sample_weight is masked at row 0 ",
+        ),
     ],
 )
 def test_bad_input_is_named(measure, labels, values, options, message):

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import real
-from forgery import bytes_of, mutate, opened, put_together, seen_by, sign, small_models, take_apart
+from forgery import bytes_of, opened, put_together, seen_by, sign, small_models, take_apart
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from learners import RANKERS, SPARSE, assert_same, make
@@ -690,18 +690,6 @@ def test_a_bomb_of_nested_values_takes_little_memory(files, path):
     path.write_bytes(put_together(entries, facts, tail))
     assert LARGEST_HEADER - 2**15 < path.stat().st_size < LARGEST_HEADER + 2**15
     assert peak_of(refused, path) < 2**24
-
-
-# Changed files ----------------------------------------------------------------------------------
-
-
-@settings(max_examples=400)
-@given(random=st.randoms(use_true_random=False))
-def test_a_changed_file_opens_or_is_refused(random, files):
-    from fuzz_model_files import attempt  # noqa: PLC0415
-
-    every = list(files.values())
-    attempt(mutate(random.choice(every), random, every))
 
 
 # Writing ----------------------------------------------------------------------------------------

@@ -67,6 +67,13 @@ def test_rounding_is_no_worse_than_the_papers_own(name, scaling, form, C):
     assert ours == pytest.approx(theirs, abs=1e-6)
 
 
+def random_state_of(ranker, X):
+    """Return the state of a ranker's own generator before its first row."""
+    begun = clone(ranker)
+    begun._start(X, np.array([0, 1]), np.random.RandomState(ranker.random_state))
+    return int(begun._buffer.random[0])
+
+
 @pytest.mark.parametrize("policy", ["fifo", "reservoir"])
 @pytest.mark.parametrize("form", FORMS)
 def test_buffers_average_weights_and_balance(form, policy):
@@ -76,8 +83,7 @@ def test_buffers_average_weights_and_balance(form, policy):
     ranker = CBRanker(C=0.1, class_weight="balanced", **options)
     if form != "full":
         ranker.set_params(covariance="diagonal", diagonal_update=form)
-    ranker.partial_fit(X[:1], y[:1], classes=[0, 1], sample_weight=[0.0])
-    state = int(ranker._buffer.random[0])
+    state = random_state_of(ranker, X)
     ranker.partial_fit(X, y, sample_weight=weights)
     options = {"buffer_size": 7, "policy": policy, "weights": weights, "balanced": True}
     learn = oracles.cbr_full if form == "full" else oracles.cbr_diagonal
@@ -118,9 +124,8 @@ def test_baselines_are_their_papers(ranker, learn, options, name, scaling, as_ro
     weights = np.random.RandomState(3).choice([0.0, 0.5, 1.0], len(y)) if weighted else None
     ranker = clone(ranker).set_params(random_state=1)
     ranker.set_params(class_weight="balanced" if weighted else None)
-    ranker.partial_fit(as_rows(X[:1]), y[:1], classes=[0, 1], sample_weight=[0.0])
     if "state" in inspect.signature(learn).parameters:
-        options = options | {"state": int(ranker._buffer.random[0])}
+        options = options | {"state": random_state_of(ranker, as_rows(X))}
     ranker.partial_fit(as_rows(X), y, sample_weight=weights)
     expected = learn(X, y, weights=weights, balanced=weighted, **options)
     assert apart(ranker.coef_[0], expected.w) < 1e-8

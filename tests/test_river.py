@@ -467,3 +467,30 @@ def test_without_river_the_error_says_what_to_install(monkeypatch):
     monkeypatch.delitem(sys.modules, "cbrank.river")
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'cbrank\[river\]'"):
         importlib.import_module("cbrank.river")
+
+
+# Rows of no weight ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+def test_rows_of_a_class_of_weight_zero_bring_neither_features_nor_evidence(covariance):
+    _, rows, labels = some_rows()
+    ranker = CBRanker(0.1, covariance=covariance, class_weight={False: 0.0})
+    positive = [x for x, label in zip(rows, labels, strict=True) if label]
+    strange = {"strange": 1e9}
+    one_by_one = learned(
+        [strange, *positive, strange], [False, *[True] * len(positive), False], ranker
+    )
+    many = RankingClassifier(ranker)
+    table = pd.DataFrame([strange, *positive]).fillna(0.0)
+    many.learn_many(table, pd.Series([False, *[True] * len(positive)]))
+    many.learn_many(table[:1], pd.Series([False]))
+    for model in (one_by_one, many):
+        assert model.ranker_.n_seen_.tolist() == [0, len(positive)]
+        model.learn_one({"other": 1.0}, False)
+        assert "other" not in model.feature_names_
+    assert "strange" not in one_by_one.feature_names_
+    nothing = RankingClassifier(ranker)
+    nothing.learn_one(strange, False)
+    assert not hasattr(nothing, "ranker_")
+    assert nothing.feature_names_ == nothing._held == []

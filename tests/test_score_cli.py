@@ -269,3 +269,32 @@ def test_a_reader_that_goes_away_ends_it_quietly(tmp_path):
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait() == 141
+
+
+def test_what_is_read_is_never_written_over(model, data, monkeypatch):
+    monkeypatch.chdir(model.parent)
+    (model.parent / "twin.svg").hardlink_to(model)
+    (model.parent / "data.png").symlink_to(data)
+    before = model.read_bytes(), data.read_bytes()
+    for arguments, name in (
+        (["score", model, data, "-o", model], f"{model} is the model and"),
+        (["score", model, data, "-o", "data.png"], f"data.png is the data, {data}, and"),
+        (["evaluate", model, data, "--roc", "data.png"], f"data.png is the data, {data}, and"),
+        (["evaluate", model, data, "--roc", "twin.svg"], f"twin.svg is the model, {model}, and"),
+        (["inspect", model, "--picture", "twin.svg"], f"twin.svg is the model, {model}, and"),
+        (["export", model, "--onnx", "twin.svg"], f"twin.svg is the model, {model}, and"),
+    ):
+        result = run(*arguments)
+        assert result.exit_code == 2
+        assert f"{name} would be written over: give {arguments[-2]} another file." in result.stderr
+    assert (model.read_bytes(), data.read_bytes()) == before
+
+
+def test_standard_output_may_not_be_what_is_read(model, data):
+    before = data.read_bytes()
+    with data.open("ab") as file:
+        line = [sys.executable, "-m", "cbrank", "score", model, data]
+        result = subprocess.run(line, stdout=file, stderr=subprocess.PIPE, text=True, check=False)
+    assert result.returncode == 2
+    assert "standard output goes to the data: send it elsewhere." in result.stderr
+    assert data.read_bytes() == before

@@ -176,3 +176,106 @@ def test_one_label_to_begin_with_needs_a_word():
 def test_three_labels_are_too_many():
     with pytest.raises(ValueError, match="two labels, and there are 3: 2, 10, x"):
         Labels().encode(["10", "x", "2"], learn=True, where="x")
+
+
+TWICE = {"label": "y", "id": "id", "drop": ["age"], "categorical": {"city": "onehot"}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"label": "city"}, "'city' cannot be the label and categorical at once; say one of the"),
+        ({"label": "id"}, "'id' cannot be the label and the id"),
+        ({"label": "age"}, "'age' cannot be the label and dropped"),
+        ({"label": 2}, "'age' cannot be the label and dropped"),
+        ({"id": "age"}, "'age' cannot be dropped and the id"),
+        ({"drop": ["age", "id"]}, "'id' cannot be dropped and the id"),
+        ({"drop": [1]}, "'city' cannot be dropped and categorical"),
+        ({"categorical": {"1": "onehot", "city": "hash:2"}}, "'city' is made categorical twice"),
+    ],
+)
+def test_a_column_is_one_thing(changes, sentence):
+    with pytest.raises(ValueError, match=rf"^<stream>: column {sentence}"):
+        read(TRAIN, Columns(**TWICE | changes))
+
+
+def test_an_id_may_be_a_category_too():
+    chunks, _ = read(TRAIN, Columns("y", id="city", categorical={"city": "onehot", "id": "hash:1"}))
+    assert chunks[0].ids == ["Oslo", "Rome", ""]
+    assert chunks[0].X.shape == (3, 6)
+
+
+def test_categorical_columns_may_be_told_by_number():
+    columns = Columns("y", categorical={"1": "onehot"}, drop=["id"])
+    read(TRAIN, columns)
+    assert columns.feature_names() == ["age", "city=Oslo", "city=Rome", "city="]
+    assert stored(columns).categorical == {"city": "onehot"}
+
+
+@pytest.mark.parametrize("wide", [0, -1, 2**31, 2**32, 10**12, 10**30])
+def test_rows_cannot_be_wider_than_an_index_can_tell(wide):
+    with pytest.raises(ValueError, match=r"max_features must lie between 1 and 2\^31 - 1, got "):
+        Columns(max_features=wide)
+
+
+def test_hashed_columns_cannot_be_wider_either():
+    header = [f"c{number}" for number in range(200)]
+    columns = Columns("y", categorical=dict.fromkeys(header, "hash:24"))
+    with pytest.raises(ValueError, match="rows would be 3,355,443,200 features wide; hash"):
+        read(",".join([*header, "y"]).encode() + b"\n", columns, format="csv")
+
+
+INDICES = [2**31, 2**31 + 1, 2**32, 2**32 + 1, 2**53 + 1, 2**63, 2**64 + 1, 10**400]
+
+
+@pytest.mark.parametrize(
+    "index", INDICES, ids=lambda index: f"{str(index)[:12]}({len(str(index))})"
+)
+@pytest.mark.parametrize("widest", [2**24, 2**31 - 1])
+def test_an_index_of_any_length_is_malformed_and_never_another_one(index, widest):
+    data = b"0 1:1\n1 2:1\n1 1:5 %d:1\n0 %d:1\n" % (index, index)
+    with pytest.raises(ValueError, match=rf"line 3, column 7: .* is not between 1 and {widest}"):
+        read(data, Columns(max_features=widest))
+    chunks, stream = read(data, Columns(max_features=widest), on_error="skip")
+    assert chunks[0].X.toarray().tolist() == [[1, 0], [0, 1]]
+    assert stream.position.errors == 2
+    scoring = Columns()
+    read(data[:12], scoring)
+    with pytest.raises(ValueError, match="is not between 1 and 2147483647"):
+        read(data, scoring, learn=False)
+
+
+@pytest.mark.parametrize("number", [b"qid:%d" % 10**300, b"qid:18446744073709551617"])
+def test_a_query_of_any_length_is_passed_over(number):
+    chunks, _ = read(b"0 %b 1:1\n1 1:2\n" % number, Columns())
+    assert chunks[0].X.toarray().tolist() == [[1], [2]]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["9007199254740992", "9007199254740993"],
+        ["-9007199254740993", "-9007199254740992"],
+        ["18446744073709551614", "18446744073709551615"],
+        ["0.1", "0.10000000000000000001"],
+        ["0", "1e-400"],
+    ],
+)
+def test_labels_are_told_apart_by_all_their_digits(labels):
+    known = Labels()
+    y, faults = known.encode(
+        [*labels, labels[1] + ("0" if "." in labels[1] else "")], learn=True, where="x"
+    )
+    assert y.tolist() == [0, 1, 1]
+    assert faults == []
+    assert [canonical(label) for label in known.known()] == known.known()
+
+
+def test_labels_of_svmlight_text_that_doubles_cannot_tell_apart_are_refused():
+    data = b"0 1:1\n1 1:2\n9007199254740993 1:3\n-1e300 1:3\n"
+    with pytest.raises(ValueError, match=r"line 3, column 1: the label 9007199254740992\.0 is too"):
+        read(data, Columns())
+    chunks, stream = read(data, Columns(), on_error="skip")
+    assert (chunks[0].y.tolist(), stream.position.errors) == ([0, 1], 2)
+    with pytest.raises(ValueError, match="is too large: labels of svmlight text are doubles"):
+        read(b"9007199254740992 1:1\n9007199254740993 1:1\n", Columns())

@@ -197,8 +197,8 @@ def test_a_line_of_ten_megabytes_is_read_and_one_of_a_hundred_refused(monkeypatc
     names = b",".join(b"%d" % number for number in range(2_500_000))
     chunks, _ = read(names + b",y\n" + wide + b",yes\n")
     assert chunks[0].X.shape == (1, 2_500_000)
-    monkeypatch.setattr("cbrank.streams.text._LONGEST_LINE", 2**20)
-    with pytest.raises(ValueError, match="a quoted cell does not end within 1 MiB"):
+    monkeypatch.setattr("cbrank.streams.text._LONGEST", 2**20)
+    with pytest.raises(ValueError, match="line 2: a row of more than 1 MiB; is one of its quotes"):
         values(b"a,note,y\n1," + note + b",no\n", columns)
     with pytest.raises(ValueError, match="a line of more than 1 MiB"):
         values(b"a,note,y\n1," + b"x" * 10_000_000 + b",no\n", columns)
@@ -218,3 +218,12 @@ def test_numbers_are_those_of_python_where_rounding_is_hard():
     found = [row[0] for row in values(data)]
     assert found == [float(word) for word in hard]
     assert [math.copysign(1, value) for value in found].count(-1) == 1
+
+
+@pytest.mark.parametrize("width", [1, 6000])
+def test_any_number_of_numbers_may_be_left_to_python(width):
+    words = [f"0.{column:05}{'3' * 25}" for column in range(width)]
+    line = ",".join(words) + ",no\n"
+    header = ",".join([*(f"f{column}" for column in range(width)), "y\n"])
+    rows = values((header + line * (9000 // width)).encode())
+    assert rows == [[float(word) for word in words]] * (9000 // width)

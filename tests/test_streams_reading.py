@@ -299,7 +299,7 @@ def test_malformed_rows_are_skipped_counted_and_named():
         "<stream>, line 3, column 5",
         "<stream>, line 4, column 5",
         "<stream>, line 7, column 5",
-        "<stream>, line 5",
+        "<stream>, line 5, column 1",
     ]
     assert stream.complaints[-1].endswith("the label '7' is neither '0' nor '1'.")
 

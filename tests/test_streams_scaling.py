@@ -148,6 +148,28 @@ def test_it_works_in_a_pipeline(german):
     assert ranker.score(rows * 1000 + 5, y) > 0.75
 
 
+@every_kind
+def test_a_kind_cannot_change_and_an_error_changes_nothing(kind):
+    scaler = StreamScaler(kind).fit(X)
+    known = {name: array.copy() for name, array in scaler._known.items()}
+    for learn, bad in (
+        (scaler.learn_transform, X * np.nan),
+        (scaler.fit, X[:, :3] * np.nan),
+        (scaler.fit, np.ma.array(X[:, :3], mask=X[:, :3] > 0)),
+        (scaler.partial_fit, X[:, :3]),
+    ):
+        with pytest.raises(ValueError, match=r"NaN|masked at row|3 features"):
+            learn(bad)
+        assert scaler.n_features_in_ == 7
+        for name, array in known.items():
+            np.testing.assert_array_equal(scaler._known[name], array)
+    if kind in ("standard", "maxabs"):
+        scaler.set_params(kind="unit")
+        for use in (scaler.transform, scaler.learn_transform):
+            with pytest.raises(ValueError, match="kind cannot become 'unit' in the middle"):
+                use(X)
+
+
 def test_gaps_and_unknown_kinds_are_refused():
     with pytest.raises(ValueError, match="NaN"):
         StreamScaler().fit([[np.nan]])

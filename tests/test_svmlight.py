@@ -207,7 +207,7 @@ def test_long_lines_are_read_or_refused(monkeypatch):
     monkeypatch.setattr(text_module, "_BLOCK", 32)
     long = "1 " + " ".join(f"{index}:1" for index in range(1, 999))
     assert read(long.encode()) == plain_parse(long)
-    monkeypatch.setattr(text_module, "_LONGEST_LINE", 100)
+    monkeypatch.setattr(text_module, "_LONGEST", 100)
     with pytest.raises(ValueError, match="a line of more than"):
         read(long.encode())
 

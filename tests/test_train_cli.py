@@ -21,7 +21,7 @@ from cbrank.cli import main, telling, train
 from cbrank.cli.pace import Pace
 from cbrank.streams import Columns, open_stream
 from cbrank.training import Checkpoint, Every, Model, Run
-from cbrank.training.lock import alone
+from cbrank.training.lock import alone, lock_file
 
 TABLE = "id,age,city,clicked\n" + "".join(
     f"r{row},{row % 7},{'Oslo' if row % 3 else 'Rome'},{'yes' if row % 5 == 0 else 'no'}\n"
@@ -234,6 +234,21 @@ def test_a_full_covariance_of_too_many_features_says_how_large_it_would_be(here)
         (["train", "rows.svm", "-o", "m", "--checkpoint", "c", "--every", "soon"], "say 100000"),
         (["train", "rows.svm", "-o", "m", "--checkpoint", "m"], "must be two files"),
         (["train", "rows.svm", "-o", "m", "--categorical", "city"], "COLUMN=onehot"),
+        (
+            [
+                "train",
+                "table.csv",
+                "-o",
+                "m",
+                "--categorical",
+                "a=onehot",
+                "--categorical",
+                "a=hash:2",
+            ],
+            "2 times",
+        ),
+        (["train", "rows.svm", "-o", "m", "--max-features", "2147483648"], "1<=x<=2147483647"),
+        (["train", "rows.svm", "-o", "m", "--max-features", f"{10**30}"], "1<=x<=2147483647"),
         (["update", "m"], "Missing argument 'DATA...'"),
     ],
 )
@@ -242,6 +257,80 @@ def test_wrong_usage_is_exit_2(here, arguments, sentence):
     assert out == ""
     assert err.startswith("Usage: ")
     assert sentence in err
+
+
+@pytest.mark.parametrize("name", ["rows.svm", "link.svm", "hard.svm"])
+@pytest.mark.parametrize("data", ["rows.svm", "r*.svm", "link.svm"])
+def test_data_are_never_written_over(here, name, data):
+    (here / "link.svm").symlink_to("rows.svm")
+    (here / "hard.svm").hardlink_to(here / "rows.svm")
+    before = (here / "rows.svm").read_bytes()
+    call("train", "more.svm", "-o", "m", "--C", "1")
+    for arguments in (
+        ["train", data, "-o", name],
+        ["train", data, "-o", "new", "--checkpoint", name],
+        ["update", "m", data, "-o", name],
+        ["update", "m", data, "--checkpoint", name, "--resume"],
+    ):
+        _, err = call(*arguments, code=2)
+        option = "--checkpoint" if "--checkpoint" in arguments else "-o"
+        assert f"Error: {name} is the data" in err
+        assert err.endswith(f"and would be written over: give {option} another file.\n")
+    assert (here / "rows.svm").read_bytes() == before
+
+
+def test_neither_models_nor_locks_nor_standard_input_are_written_over(here, monkeypatch):
+    call("train", "more.svm", "-o", "m", "--C", "1")
+    (here / "hard").hardlink_to(here / "m")
+    _, err = call("update", "m", "rows.svm", "-o", "new", "--checkpoint", "hard", code=2)
+    assert "Error: hard is the model, m, and would be written over" in err
+    for output, checkpoint in (("hard", "m"), (lock_file("c"), "c")):
+        _, err = call("train", "rows.svm", "-o", output, "--checkpoint", checkpoint, code=2)
+        assert "the checkpoint and the model must be two files" in err
+    (here / "rows.svm").rename(lock_file("c"))
+    _, err = call("train", lock_file("c"), "-o", "new", "--checkpoint", "c", code=2)
+    assert "is the data and would be written over: give --checkpoint another file" in err
+    with (here / "more.svm").open("rb") as file:
+        monkeypatch.setattr("cbrank.cli.files._of_stream", lambda _: os.fstat(file.fileno()))
+        _, err = call("train", "-", "-o", "more.svm", code=2)
+    assert "more.svm is the data and would be written over: give -o another file" in err
+
+
+STREAMS = """
+import sys
+from pathlib import Path
+from cbrank.cli import main
+
+def run(*line):
+    try:
+        main(line)
+    except SystemExit as end:
+        Path("codes").open("a").write(f"{end.code}\\n")
+
+run("train", "-", "-o", "new")
+run("train", "more.svm", "-o", "m", "--C", "1")
+run("update", "m", "more.svm", "--checkpoint", "c")
+run("score", "m", "more.svm")
+run("score", "m", "-", "-o", "scores")
+run("score", "m", "more.svm", "-o", "scores")
+run("evaluate", "m", "more.svm")
+run("inspect", "m")
+run("datasets", "list")
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such shell")
+def test_standard_streams_that_are_closed_are_no_mistake(here):
+    (here / "run.py").write_text(STREAMS)
+    for errors in ("errors", "&-"):
+        line = f"'{sys.executable}' run.py <&- >&- 2>{errors}"
+        subprocess.run(["/bin/sh", "-c", line], check=True)
+    errors = (here / "errors").read_text()
+    assert errors.count("standard input is closed: there are no rows to read from '-'.") == 2
+    assert errors.count("standard output is closed, and the result would go there.") == 4
+    codes = (here / "codes").read_text().split()
+    assert codes == ["1", "0", "0", "1", "1", "0", "1", "1", "1"] * 2
+    assert "internal" not in errors
 
 
 def test_a_mistake_of_ours_is_a_sentence_too(here, monkeypatch):
@@ -284,7 +373,7 @@ def test_a_resumed_run_says_so_and_gives_the_same_bytes(stopped):
     assert err == "Note: there is no checkpoint c: starting from the beginning.\n"
     assert (stopped / "m").read_bytes() == (stopped / "clean").read_bytes()
     assert not (stopped / "c").exists()
-    assert not (stopped / "c.lock").exists()
+    assert not lock_file("c").exists()
 
 
 def test_a_checkpoint_is_a_model_file(stopped):
@@ -320,13 +409,26 @@ def test_a_file_that_is_no_checkpoint_is_refused(here):
 
 
 def test_two_processes_on_one_checkpoint_are_refused_and_stale_locks_are_not(here):
-    (here / "c.lock").write_text("4711")
+    lock_file("c").write_text("cbrank 4711")
     call("train", "more.svm", "-o", "m", *KEPT)
     with alone("c"):
         assert error("train", "more.svm", "-o", "m", *KEPT) == (
             f"c is in use by process {os.getpid()}: wait for it, or give this one a checkpoint of "
             "its own."
         )
+
+
+@pytest.mark.parametrize("text", ["4711", "notes", "\n"])
+def test_a_file_that_is_no_lock_of_ours_is_left_alone(here, text):
+    (here / "c.lock").write_text(text)
+    call("train", "more.svm", "-o", "m", *KEPT)
+    assert (here / "c.lock").read_text() == text
+    lock_file("c").write_text(text)
+    assert error("train", "more.svm", "-o", "m", *KEPT) == (
+        f"{lock_file('c')} is in the way: it is not the lock of a checkpoint. Move it, or give "
+        "another checkpoint."
+    )
+    assert lock_file("c").read_text() == text
 
 
 def test_a_checkpoint_for_another_model_is_refused(here, monkeypatch):
@@ -352,7 +454,7 @@ def test_an_update_that_was_stopped_when_all_was_done_is_not_done_twice(here, mo
         "Note: m has learned from these files already; without --resume it would again.\n",
     )
     assert (here / "m").read_bytes() == done
-    assert not (here / "c.lock").exists()
+    assert not lock_file("c").exists()
     call("update", "m", "rows.svm", "--resume", code=2)
     with monkeypatch.context() as patch:
         patch.setattr("cbrank.training.Checkpoint.remove", lambda _: None)
@@ -397,22 +499,23 @@ def test_a_full_disk_loses_nothing(stopped, monkeypatch):
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_a_run_in_good_order(here, number, code):
+def test_a_signal_ends_a_run_in_good_order_also_while_it_waits_for_rows(here, number, code):
     text = (here / "rows.svm").read_bytes()
-    line = ["train", "-", "-o", "m", "--checkpoint", "c", "--resume"]
+    line = ["train", "-", "-o", "m", "--checkpoint", "c", "--every", "1", "--resume"]
     catching = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     program = catching + f"from cbrank.cli import main; main({line!r})"
     with subprocess.Popen(
         [sys.executable, "-c", program], stdin=subprocess.PIPE, stderr=subprocess.PIPE
     ) as child:
-        child.stdin.write(text[: len(text) // 3])
+        child.stdin.write(text[: 2 * len(text) // 3])
         child.stdin.flush()
-        while not (here / "c.lock").exists():
+        while not (here / "c").exists():
             time.sleep(0.01)
         child.send_signal(number)
-        child.stdin.write(text[len(text) // 3 :])
-        said = child.communicate()[1].decode()
-        assert child.returncode == code
+        begin = time.monotonic()
+        assert child.wait(30) == code
+        assert time.monotonic() - begin < 10  # about a second, on a machine that is not busy
+        said = child.stderr.read().decode()
     assert "Stopping after the rows at hand; a second signal stops at once." in said
     assert said.endswith(
         "Stopped after 8,192 rows. They are in c: the same command with --resume goes on.\n"
@@ -421,6 +524,17 @@ def test_a_signal_ends_a_run_in_good_order(here, number, code):
     call("train", "rows.svm", "-o", "clean")
     assert cbrank.load("m").coef_.tobytes() == cbrank.load("clean").coef_.tobytes()
     assert not (here / "c").exists()
+
+
+def test_a_signal_before_the_first_rows_says_that_nothing_is_learned(here, monkeypatch):
+    def opened(run, open_=Run._open):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return open_(run)
+
+    monkeypatch.setattr(Run, "_open", opened)
+    _, err = call("train", "rows.svm", "-o", "m", *KEPT, code=143)
+    assert err.endswith("Stopped after 0 rows. Nothing is learned yet.\n")
+    assert not {"m", "c"} & {path.name for path in here.iterdir()}
 
 
 def test_without_a_checkpoint_a_signal_says_that_nothing_is_kept(here, monkeypatch):

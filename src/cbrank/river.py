@@ -13,6 +13,7 @@ from scipy.special import expit
 from sklearn.base import clone
 
 from cbrank import kernels
+from cbrank._own import Owner
 from cbrank.rankers import CBRanker, _checks
 from cbrank.rankers._base import Ranker
 
@@ -30,7 +31,7 @@ Columns = NDArray[np.int32]
 Batch = tuple[list[Any], Any, NDArray[Any]]  # names, rows, labels
 
 
-class RankingClassifier(MiniBatchClassifier):
+class RankingClassifier(Owner, MiniBatchClassifier):
     """A ranker as a River classifier.
 
     Features are told apart by name: each gets a column when it first appears, and is zero in rows
@@ -93,7 +94,7 @@ class RankingClassifier(MiniBatchClassifier):
         self._held: list[Batch] = []
         self._columns: dict[Any, int] = {}
         self._learner: Ranker | None = None  # it may be wider than there are features
-        self._curve: tuple[float, float, float] | None = None  # of the learner as it is
+        self._curve: tuple[list[int], tuple[float, ...]] | None = None  # after so many rows
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -107,7 +108,8 @@ class RankingClassifier(MiniBatchClassifier):
             raise AttributeError(
                 "There is no ranker_ before a row was learned with both labels known."
             )
-        ranker = copy.deepcopy(self._learner)
+        with self._own.lock:
+            ranker = copy.deepcopy(self._learner)
         ranker._resize(max(1, len(self._columns)))
         if self._columns and all(isinstance(name, str) for name in self._columns):
             ranker.feature_names_in_ = np.array(self.feature_names_, dtype=object)
@@ -131,13 +133,15 @@ class RankingClassifier(MiniBatchClassifier):
             Its label.
         """
         values = _numbers(x)
-        if self._learner is None:
-            self._learn_rows(list(x), values[None], [y])
-            return
-        label = self._learner._encode_one(y)
-        columns = self._place(x)
-        self._learner._learn_row(self._row(columns, values), label)
-        self._curve = None
+        with self._own.lock:
+            if self._learner is None:
+                self._learn_rows(list(x), values[None], [y])
+                return
+            learner, label = self._learner, self._learner._encode_one(y)
+            if isinstance(learner.class_weight, dict) and not learner._settings().weights[label][0]:
+                return
+            columns = self._place(x)
+            learner._learn_row(self._row(columns, values), label)
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn from rows, in their order: the same as learning them one by one.
@@ -154,16 +158,16 @@ class RankingClassifier(MiniBatchClassifier):
             twice = next(name for name in names if names.count(name) > 1)
             raise ValueError(f"X has more than one column {twice!r}: give each its own name.")
         if len(X):
-            self._learn_rows(names, _table(X), y)
+            with self._own.lock:
+                self._learn_rows(names, _table(X), y)
 
     def _learn_rows(self, names: list[Any], rows: Any, y: Any) -> None:
         """Learn from rows, or hold them until both labels are known."""
         labels = _checks.check_labels(y, rows)
         if self._learner is not None:
-            _checks.encode(labels, self._learner.classes_)
-            columns = self._place(names)
-            self._learner.partial_fit(self._rows(columns, rows), labels)
-            self._curve = None
+            classes = self._learner.classes_
+            for batch in _of_weight([(names, rows, labels)], self._learner, classes):
+                self._learn_batch(self._learner, *batch)
             return
         if self.classes is not None:
             _checks.encode(labels, _checks.check_classes(list(self._labels)))
@@ -171,17 +175,31 @@ class RankingClassifier(MiniBatchClassifier):
         if len(seen) < 2:
             self._held.append((names, rows, labels))
         else:
-            self._begin([*self._held, (names, rows, labels)], list(seen))
+            batches = [*self._held, (names, rows, labels)]
+            self._begin(batches, _checks.check_classes(list(seen)))
         self._labels = seen
 
-    def _begin(self, batches: list[Batch], classes: list[Any]) -> None:
+    def _begin(self, batches: list[Batch], classes: NDArray[Any]) -> None:
         """Let a fresh ranker learn from all that was held, with a column for each of its features."""
+        learner = clone(self.ranker)
+        batches = _of_weight(batches, learner, classes)
         for names, _, _ in batches:
             self._place(names)
-        learner = clone(self.ranker)
-        for names, rows, labels in batches:
-            learner.partial_fit(self._rows(self._place(names), rows), labels, classes)
-        self._learner, self._held = learner, []
+        for batch in batches:
+            self._learn_batch(learner, *batch, classes)
+        self._learner = learner if batches else None
+        self._held = []
+
+    def _learn_batch(
+        self,
+        learner: Ranker,
+        names: list[Any],
+        rows: Any,
+        labels: NDArray[Any],
+        classes: NDArray[Any] | None = None,
+    ) -> None:
+        columns = self._place(names)
+        learner.partial_fit(self._rows(columns, rows), labels, classes)
 
     def _place(self, names: Collection[Any]) -> Columns:
         """Return the columns of features, new ones included, for which room is made."""
@@ -288,11 +306,24 @@ class RankingClassifier(MiniBatchClassifier):
 
     def _probabilities(self, learner: Ranker, score: Any) -> dict[Any, Any]:
         """Return the probabilities of the two labels at a score or at many."""
-        if self._curve is None:
-            self._curve = _platt(learner)
-        middle, slope, offset = self._curve
+        seen, known = learner._buffer.seen.tolist(), self._curve
+        if known is None or known[0] != seen:
+            self._curve = known = seen, _platt(learner)
+        middle, slope, offset = known[1]
         positive = expit(slope * (score - middle) + offset)
         return dict(zip(learner._label_of, [1.0 - positive, positive], strict=True))
+
+
+def _of_weight(batches: list[Batch], learner: Ranker, classes: NDArray[Any]) -> list[Batch]:
+    """Return batches without the rows of a class of weight 0, which bring no features either."""
+    kept = []
+    for names, rows, labels in batches:
+        counts = learner._class_weights(classes)[_checks.encode(labels, classes)] > 0.0
+        if counts.all():
+            kept.append((names, rows, labels))
+        elif counts.any():
+            kept.append((names, rows[counts], labels[counts]))
+    return kept
 
 
 def _platt(learner: Ranker) -> tuple[float, float, float]:

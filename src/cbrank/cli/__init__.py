@@ -2,6 +2,9 @@
 
 import gc
 import importlib
+import os
+import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -35,6 +38,7 @@ class _Lazy(click.Group):
         return module.command  # type: ignore[no-any-return]
 
     def invoke(self, ctx: click.Context) -> Any:
+        _open_what_is_closed()
         with in_one_sentence():
             return super().invoke(ctx)
 
@@ -45,6 +49,19 @@ class _Lazy(click.Group):
     ) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+
+def _open_what_is_closed() -> None:
+    """Keep other files from the numbers of standard streams that are closed.
+
+    What is told on standard error then goes nowhere; that standard input or output is closed is
+    left to those who want to read or write there.
+    """
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(number)
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
 
 
 @click.command(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})

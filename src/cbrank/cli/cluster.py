@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cbrank.cli.files import refuse_overwriting
 from cbrank.cli.learning import last_run, refuse_unwritable
 from cbrank.cli.telling import teller
 
@@ -33,6 +34,7 @@ def learn_on_cluster(
 
     model = begin()
     _refuse_impossible(options, model)
+    refuse_overwriting(("-o", output), data=options["data"])
     refuse_unwritable(output)
     files = Files(
         options["data"],

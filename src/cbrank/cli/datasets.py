@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cbrank.cli.files import refuse_closed_output
+
 if TYPE_CHECKING:
     from cbrank.datasets import DataSet
 
@@ -17,6 +19,7 @@ _LABEL = 10
 @click.group(name="datasets")
 def command() -> None:
     """List, describe and fetch the paper's data sets."""
+    refuse_closed_output()
 
 
 @command.command(name="list")

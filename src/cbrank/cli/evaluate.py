@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cbrank.cli.files import refuse_closed_output, refuse_overwriting
 from cbrank.cli.options import data as data_argument
 from cbrank.cli.options import reading
 from cbrank.cli.output import AS_JSON, MODEL, for_machines, picture
@@ -41,7 +42,9 @@ def command(
     from cbrank.insight.scoring import both_labels  # noqa: PLC0415
     from cbrank.training import Model  # noqa: PLC0415
 
+    refuse_closed_output()
     opened = Model.open(model)
+    refuse_overwriting(("--roc", roc), model=model, data=data)
     label = both_labels(opened)[1]
     y, scores = _scored(opened, data, options)
     found = evaluate(y, scores, opened.ranker.threshold_)

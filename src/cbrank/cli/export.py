@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from cbrank.cli.files import refuse_overwriting
 from cbrank.cli.output import MODEL
 
 
@@ -32,6 +33,7 @@ def command(model: Path, onnx: Path) -> None:
     from cbrank.onnx import to_onnx  # noqa: PLC0415
 
     contents = Contents.open(model)
+    refuse_overwriting(("--onnx", onnx), model=model)
     columns = contents.columns
     if columns is not None and columns.categorical:
         names = ", ".join(map(repr, columns.categorical))

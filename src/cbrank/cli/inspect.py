@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cbrank.cli.files import refuse_closed_output, refuse_overwriting
 from cbrank.cli.output import AS_JSON, MODEL, for_machines, picture
 
 if TYPE_CHECKING:
@@ -42,7 +43,9 @@ def command(model: Path, top: int, as_json: bool, picture: Path | None) -> None:
     from cbrank.insight.contents import Contents  # noqa: PLC0415
     from cbrank.insight.weights import by_effect  # noqa: PLC0415
 
+    refuse_closed_output()
     contents = Contents.open(model)
+    refuse_overwriting(("--picture", picture), model=model)
     total = contents.ranker.n_features_in_
     weights = by_effect(contents.ranker, top or total)
     names = contents.names(weights.features.tolist())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cbrank.cli.files import is_same, refuse_overwriting
 from cbrank.cli.options import READING, together
 from cbrank.cli.signals import Stops
 from cbrank.cli.telling import Teller, teller
@@ -80,6 +81,7 @@ def learn(
     """
     from cbrank.training import Run  # noqa: PLC0415
 
+    refuse_overwriting(("-o", output), data=options["data"])
     checkpoint = _checkpoint(asked, output, options)
     refuse_unwritable(output)
     with (
@@ -115,6 +117,7 @@ def last_run(asked: dict[str, Any], files: Sequence["FileMark"]) -> dict[str, An
 
 def _carry_out(run: "Run", tell: Teller, stops: Stops) -> None:
     tell.begin(run)
+    stops.ask(run.stop)
     with closing(iter(run)) as steps:
         for stream in steps:
             tell.chunk(stream)
@@ -125,7 +128,9 @@ def _carry_out(run: "Run", tell: Teller, stops: Stops) -> None:
         return
     run.keep()
     rows = f"Stopped after {run.progress.rows:,} rows."
-    if run.checkpoint:
+    if not run.model.ranker.__sklearn_is_fitted__():
+        how = "Nothing is learned yet."
+    elif run.checkpoint:
         how = f"They are in {run.checkpoint.path}: the same command with --resume goes on."
     else:
         how = "Nothing is kept, since there is no --checkpoint."
@@ -155,6 +160,7 @@ def _checkpoint(
 ) -> "Checkpoint | None":
     """Return the checkpoint that the options ask for; refuse what makes no sense."""
     from cbrank.training import Checkpoint, Every  # noqa: PLC0415
+    from cbrank.training.lock import lock_file  # noqa: PLC0415
 
     path = options["checkpoint"]
     if path is None:
@@ -162,8 +168,10 @@ def _checkpoint(
             if options[name]:
                 raise click.UsageError(f"--{name} needs --checkpoint PATH.")
         return None
-    if path.resolve() == output.resolve():
-        raise click.UsageError("the checkpoint and the model must be two files.")
+    for file in (path, lock_file(path)):
+        if is_same(file, output):
+            raise click.UsageError("the checkpoint and the model must be two files.")
+        refuse_overwriting(("--checkpoint", file), data=options["data"])
     refuse_unwritable(path)
     return Checkpoint(path, asked, Every(**options["every"] or {"seconds": 60}))
 

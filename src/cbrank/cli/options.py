@@ -1,5 +1,6 @@
 """Options that several commands have."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -105,7 +106,7 @@ columns = together(
     click.option("--zero-based", is_flag=True, help="The indices of svmlight text start at 0."),
     click.option(
         "--max-features",
-        type=click.IntRange(1),
+        type=click.IntRange(1, 2**31 - 1),
         default=2**24,
         show_default=True,
         help="How wide rows may become.",
@@ -119,4 +120,7 @@ def columns_of(options: dict[str, Any]) -> "Columns":
     from cbrank.streams import Columns  # noqa: PLC0415
 
     told = {name: options[name] for name in COLUMNS}
+    for column, count in Counter(column for column, _ in told["categorical"]).items():
+        if count > 1:
+            raise click.UsageError(f"--categorical names column {column!r} {count} times.")
     return Columns(**told | {"categorical": dict(told["categorical"])})

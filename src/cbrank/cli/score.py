@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cbrank.cli.files import refuse_overwriting, refuse_overwriting_by_output
 from cbrank.cli.options import data as data_argument
 from cbrank.cli.options import reading
 from cbrank.cli.output import MODEL, open_output
@@ -63,6 +64,9 @@ def command(
     from cbrank.training import Model  # noqa: PLC0415
 
     opened = Model.open(model)
+    refuse_overwriting(("-o", output), model=model, data=data)
+    if output is None:
+        refuse_overwriting_by_output(model, data)
     if options["std"] or options["proba"]:
         refuse_without_confidence(opened)
     if id_column is not None:

@@ -1,8 +1,10 @@
 """Stopping in good order."""
 
+import contextlib
 import os
 import signal
 import sys
+from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -11,7 +13,7 @@ _HEARD = b"\nStopping after the rows at hand; a second signal stops at once.\n"
 
 
 class Stops:
-    """Catch the first SIGINT or SIGTERM while something is on that ends by itself soon.
+    """Catch the first SIGINT or SIGTERM while something is on that can be asked to end soon.
 
     A second one ends the program at once.
     """
@@ -19,6 +21,13 @@ class Stops:
     def __init__(self) -> None:
         self.received: int | None = None
         self._before: dict[int, Any] = {}
+        self._ask: Callable[[], None] = lambda: None
+
+    def ask(self, ask: Callable[[], None]) -> None:
+        """Call this when a signal comes, or now if one has come."""
+        self._ask = ask
+        if self.received is not None:
+            ask()
 
     def __enter__(self) -> Self:
         self._before = {number: signal.signal(number, self._receive) for number in _STOPS}
@@ -37,4 +46,6 @@ class Stops:
         if self.received is not None:
             sys.exit(128 + number)
         self.received = number
-        os.write(2, _HEARD)
+        with contextlib.suppress(OSError):  # nobody may be there to read it
+            os.write(2, _HEARD)
+        self._ask()

@@ -52,7 +52,8 @@ _learner = together(
         help="Confidence that a pair is ranked right.  [default: 0.7]",
     ),
     click.option(
-        "--buffer-size", type=click.IntRange(1), help="Rows kept of each class.  [default: 50]"
+        "--buffer-size", type=click.IntRange(1, 2**31 - 1),
+        help="Rows kept of each class.  [default: 50]",
     ),
     click.option(
         "--policy", type=_one_of("fifo", "reservoir"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from cbrank.cli.files import refuse_overwriting
 from cbrank.cli.learning import last_run, learn, running
 from cbrank.cli.options import READING, data, reading
 from cbrank.cli.telling import teller
@@ -41,6 +42,7 @@ def command(model: Path, output: Path | None, **options: Any) -> None:
     old = Model.restore(model, arrays, facts)
     del arrays  # the model has what it needs of them
     asked = {"command": "update"} | {name: options[name] for name in (*READING, "passes")}
+    refuse_overwriting(("--checkpoint", options["checkpoint"]), model=model)
     with model.open("rb") as file:
         asked["model"] = hashlib.file_digest(file, "sha256").hexdigest()
     if output is None and options["resume"] and _is_done(facts, asked, options):

@@ -8,9 +8,10 @@ because importing them imports Numba:
 * ``full``: CBR pair by pair (Algorithms 1 and 3); ``blocked``: the same as matrix products
 * ``diagonal``, ``sparse_diagonal``: CBR-diag
 * ``forgetting``: evidence that fades, for streams that change
+* ``covariances``: factors of covariances, whatever the scale of the features
 * ``oam``, ``opauc``, ``adaoam``, ``uniexp``: the online baselines
 * ``scw``, ``ftrl``, ``spauc``: later rivals
-* ``vectors``, ``steps``, ``random``: what they share
+* ``vectors``, ``steps``, ``random``: what they share; ``threads``: products by one thread
 * ``window_auc``: the exact AUC of a sliding window; ``platt``: probabilities from scores
 * ``svmlight``, ``csv``: the parsers of text, and ``numbers``, which they share; ``scaling``
 """
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         blocked,
         buffers,
         confidence,
+        covariances,
         csv,
         diagonal,
         forgetting,
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
         sparse_diagonal,
         spauc,
         svmlight,
+        threads,
         uniexp,
         window_auc,
     )
@@ -48,6 +51,7 @@ __all__ = [
     "blocked",
     "buffers",
     "confidence",
+    "covariances",
     "csv",
     "diagonal",
     "forgetting",
@@ -62,6 +66,7 @@ __all__ = [
     "sparse_diagonal",
     "spauc",
     "svmlight",
+    "threads",
     "uniexp",
     "window_auc",
 ]

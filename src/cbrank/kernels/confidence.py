@@ -18,10 +18,9 @@ ROWS, PAIRS, UPDATES, TWICE_RIGHT = range(4)
 
 EPSILON = np.finfo(np.float64).eps
 LARGEST_C = 1e150  # a larger one would not change a step, but could overflow
-SMALLEST_VARIANCE = (
-    1e-290  # of a weight or a pair: what is below is rounding, and not to be divided by
-)
-ROUNDING = 1e-12  # share of its terms below which a sum is: what stays has some four digits
+SMALLEST_VARIANCE = 1e-305  # of a weight: it and its inverse are normal numbers
+_SMALLEST_PAIR = 1e-290  # variance of a pair that may move the mean: beta stays finite
+ROUNDING = 1e-12  # share of its terms below which a sum may be that: four digits are left above it
 WIDEST = 2.0**17  # deviation of a score that one column may bring about: see narrowed
 _ALL_BUT_ROUNDING = 1.0 - 1e-12  # of the wanted margin: the pair updated last has just that
 TIED = 1e-9  # share of two scores by which they differ where rounding might tell
@@ -97,7 +96,7 @@ def scw_step(margin, variance, C, phi):
     """
     deviation = math.sqrt(max(variance, 0.0))
     wanted = phi * deviation * _ALL_BUT_ROUNDING
-    if not (SMALLEST_VARIANCE < variance < math.inf and margin < wanted):
+    if not (_SMALLEST_PAIR < variance < math.inf and margin < wanted):
         return 0.0, 0.0
     psi, zeta = 1.0 + phi**2 / 2.0, 1.0 + phi**2
     m = margin / deviation

@@ -11,7 +11,7 @@ import numpy as np
 from cbrank.kernels._jit import jit, kernel
 from cbrank.kernels.numbers import INFINITE, LEFT, NONE, number
 
-ROWS, SLOW, POSITION, FAULT, COLUMN, LINE, AFTER = range(7)
+ROWS, SLOW, POSITION, FAULT, COLUMN, LINE, AFTER, OPEN = range(8)
 (
     NO_FAULT,
     BAD_NUMBER,
@@ -22,8 +22,11 @@ ROWS, SLOW, POSITION, FAULT, COLUMN, LINE, AFTER = range(7)
     AFTER_QUOTE,
     OPEN_QUOTE,
     NUL,
-) = range(9)
+    TOO_LONG,
+) = range(10)
 DROPPED = -1  # the role of a column that is passed over; -2 and below are text columns
+
+_FEW = 4096  # numbers left to the caller in one go: it is not called for each of them
 
 _NUL, _TAB, _NEWLINE, _RETURN, _BLANK, _QUOTE, _COMMA = 0, 9, 10, 13, 32, 34, 44
 
@@ -36,33 +39,43 @@ class Parsed(NamedTuple):
     lines: np.ndarray  # (rows,) int64, from 0
     starts: np.ndarray  # (rows,) int64
     slow: np.ndarray  # (numbers, 4) int64: row, numeric column, start, stop
-    tally: np.ndarray  # (7,) int64: rows, slow numbers, position, fault, column, lines, after
+    tally: np.ndarray  # (8,) int64: rows, slow numbers, position, fault, column, lines, after, open
 
 
-def room(size: int, rows: int, n_numbers: int, n_cells: int) -> Parsed:
-    """Make room for up to `rows` rows of any text of `size` bytes."""
-    rows = min(rows, size // max(2, n_numbers + n_cells) + 1)
+def room(rows: int, n_numbers: int, n_cells: int) -> Parsed:
+    """Make room for up to `rows` rows; of numbers left to the caller, for a row of them or more."""
     return Parsed(
         numbers=np.empty((rows, n_numbers)),
         cells=np.empty((rows, n_cells, 2), np.int64),
         lines=np.empty(rows, np.int64),
         starts=np.empty(rows, np.int64),
-        slow=np.empty((size // 5 + 1, 4), np.int64),
-        tally=np.zeros(7, np.int64),
+        slow=np.empty((n_numbers + _FEW, 4), np.int64),
+        tally=np.zeros(8, np.int64),
     )
 
 
 @kernel
-def parse(text: np.ndarray, start: int, rows: int, roles: np.ndarray, out: Parsed) -> None:
-    """Read up to `rows` rows from `start` on, whose columns have the `roles`.
+def parse(
+    text: np.ndarray,
+    start: int,
+    stop_at: int,
+    rows: int,
+    longest: int,
+    roles: np.ndarray,
+    out: Parsed,
+) -> None:
+    """Read up to `rows` rows that begin between `start` and `stop_at`, with columns of the `roles`.
 
     A role is a numeric column's number, `DROPPED`, or -2 - the number of a text column.
     Position is then where to go on or, with a fault, where the faulty cell begins; after is
-    where the row after the faulty one begins.
+    where reading is taken up behind a faulty row: behind its end, or behind its first line if
+    its quotes are off or it has more than `longest` bytes. Open says that the text ends in a
+    quoted cell of the faulty row, so that more text may tell another story of it.
     """
     numbers, cells, lines, starts, slow, tally = out
     at, row, n_slow, fault, line, column, begin, after = start, 0, 0, NO_FAULT, 0, 0, start, start
-    while at < text.size and row < rows:
+    is_open = False
+    while at < stop_at and row < rows and n_slow + numbers.shape[1] <= slow.shape[0]:
         begin = _skip_blanks(text, at)
         if text[begin] == _NEWLINE:
             at = begin + 1
@@ -88,10 +101,12 @@ def parse(text: np.ndarray, start: int, rows: int, roles: np.ndarray, out: Parse
             if text[begin] == _QUOTE:
                 line += _newlines(text, begin, stop)
             column += 1
-        if fault == NO_FAULT and column != roles.size:
+        if after - at > longest:
+            fault = TOO_LONG
+        elif fault == NO_FAULT and column != roles.size:
             fault = TOO_FEW if column < roles.size else TOO_MANY
         if fault != NO_FAULT:
-            after = _row_end(text, at)
+            after, is_open = _row_end(text, at, longest)
             line = lines[row]
             break
         line += 1
@@ -104,6 +119,7 @@ def parse(text: np.ndarray, start: int, rows: int, roles: np.ndarray, out: Parse
     tally[COLUMN] = column
     tally[LINE] = line
     tally[AFTER] = after + 1
+    tally[OPEN] = is_open
 
 
 @jit
@@ -161,19 +177,25 @@ def _closing_quote(text, begin):
 
 
 @jit
-def _row_end(text, at):
-    """Return the position of the newline that ends a row; of its first line if quotes are off."""
-    start = at
+def _row_end(text, start, longest):
+    """Return the position of the newline that ends a row, and whether the text ends in a quote.
+
+    Where quotes are off, or the row has more than `longest` bytes, it is the row's first newline.
+    """
+    at, is_open = start, False
     while True:
         _, after, fault = _cell(text, _skip_blanks(text, at))
-        if fault in (AFTER_QUOTE, OPEN_QUOTE):
-            after = start
-            while text[after] != _NEWLINE:
-                after += 1
-            return after
+        if after - start > longest or fault == AFTER_QUOTE:
+            break
+        if fault == OPEN_QUOTE:
+            is_open = True
+            break
         if text[after] == _NEWLINE:
-            return after
+            return after, False
         at = after + 1
+    while text[start] != _NEWLINE:
+        start += 1
+    return start, is_open
 
 
 @jit

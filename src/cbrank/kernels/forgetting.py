@@ -11,8 +11,8 @@ average with polynomial decay would remember ever longer; its rate is kept at th
 import numpy as np
 from scipy import linalg
 
+from cbrank.kernels import covariances
 from cbrank.kernels.confidence import (
-    EPSILON,
     ROWS,
     DiagonalModel,
     FullModel,
@@ -30,21 +30,24 @@ def rows_between(share: float) -> int:
     return int(min(max(_MOST_OFTEN, 1.0 / (4.0 * share)), _NEVER))
 
 
-def forget(model: FullModel | DiagonalModel | SparseModel, share: float) -> None:
-    """Let a model forget what `rows_between` rows make it forget."""
+def forget(
+    model: FullModel | DiagonalModel | SparseModel, share: float
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return arrays of a model and what they are once it has forgotten as after `rows_between` rows."""
     kept = max((1.0 - share) ** rows_between(share), _LEAST_KEPT)
+    hastened = _hastened(model, int(min(4.0 / share, _NEVER)))
     if isinstance(model, FullModel):
-        model.Sigma[...] = _widened(model.Sigma, kept)
-    elif isinstance(model, DiagonalModel):
-        model.G[...] = kept * model.G + (1.0 - kept)
-    else:
-        model.variances[...] /= kept + (1.0 - kept) * model.variances
-    _hasten(model, int(min(4.0 / share, _NEVER)))
+        return [(model.Sigma, _widened(model.Sigma, kept)), *hastened]
+    if isinstance(model, DiagonalModel):
+        return [(model.G, kept * model.G + (1.0 - kept)), *hastened]
+    variances = model.variances
+    return [(variances, variances / (kept + (1.0 - kept) * variances)), *hastened]
 
 
 def _widened(Sigma: np.ndarray, kept: float) -> np.ndarray:
     """Return F (k I + (1 - k) F'F)^-1 F' for Sigma = F F': symmetric and positive as it stands."""
-    F = _factor(Sigma)
+    scale, L = covariances.factor(Sigma)
+    F = scale[:, None] * L
     inner = (1.0 - kept) * (F.T @ F)
     inner[np.diag_indices_from(inner)] += kept
     root = linalg.solve_triangular(
@@ -53,17 +56,13 @@ def _widened(Sigma: np.ndarray, kept: float) -> np.ndarray:
     return root.T @ root  # type: ignore[no-any-return]
 
 
-def _factor(Sigma: np.ndarray) -> np.ndarray:
-    try:
-        return linalg.cholesky(Sigma, lower=True, check_finite=False)  # type: ignore[no-any-return]
-    except linalg.LinAlgError:  # rounding has made a small eigenvalue negative
-        values, vectors = linalg.eigh(Sigma, check_finite=False)
-        return vectors * np.sqrt(np.maximum(values, EPSILON * values[-1]))  # type: ignore[no-any-return]
-
-
-def _hasten(model: FullModel | DiagonalModel | SparseModel, most: int) -> None:
-    """Let the average go on as if there had been no more than `most` rows."""
+def _hastened(
+    model: FullModel | DiagonalModel | SparseModel, most: int
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return what lets the average go on as if there had been no more than `most` rows."""
     rows = model.tally[ROWS]
-    if rows > most:
-        model.lag[...] *= boost_after(most) / boost_after(rows)
-        model.tally[ROWS] = most
+    if rows <= most:
+        return []
+    tally = model.tally.copy()
+    tally[ROWS] = most
+    return [(model.lag, model.lag * (boost_after(most) / boost_after(rows))), (model.tally, tally)]

@@ -71,7 +71,7 @@ def _look(model, z, square, s, margin, C, phi):
 
 
 @jit
-def _update(model, z, s, sign, alpha, beta, variance, boost):
+def _update(model, s, sign, alpha, beta, variance, boost):
     """Update the ranker with one pair (Proposition 1)."""
     model.tally[UPDATES] += 1
     for i in range(model.mu.size):
@@ -104,7 +104,7 @@ def _sweep(x, norm, C, label, buffer, model, phi, norms, margins, z, s):
             alpha, beta, variance = _look(model, z, square, s, margin, C, phi)
         if alpha > 0.0:
             moved = True
-            _update(model, z, s, sign, alpha, beta, variance, boost)
+            _update(model, s, sign, alpha, beta, variance, boost)
 
 
 @kernel

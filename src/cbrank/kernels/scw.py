@@ -7,7 +7,7 @@ import numpy as np
 
 from cbrank.kernels._jit import jit, kernel
 from cbrank.kernels.buffers import row_weight, store, store_sparse
-from cbrank.kernels.confidence import scw_step, shrink
+from cbrank.kernels.confidence import is_rounding, scw_step, shrink
 from cbrank.kernels.vectors import dot, multiply
 
 _EPSILON = np.finfo(np.float64).eps
@@ -42,7 +42,7 @@ def _full_row(x, sign, C, phi, model, s):
     multiply(Sigma, x, s)
     variance = dot(s, x)
     alpha, beta = scw_step(sign * dot(mu, x), variance, C, phi)
-    if alpha > 0.0:
+    if alpha > 0.0 and not is_rounding(variance, x, dot(x, x), Sigma):
         for i in range(mu.size):
             mu[i] += sign * alpha * s[i]
         shrink(Sigma, s, math.sqrt(beta), 1.0 - beta * variance)

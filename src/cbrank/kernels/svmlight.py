@@ -35,7 +35,7 @@ class Parsed(NamedTuple):
 def room(size: int, rows: int) -> Parsed:
     r"""Make room for up to `rows` rows of any text of `size` bytes.
 
-    The shortest row is ``1\n``, the shortest entry `` 1:1``, the shortest slow number 20 digits.
+    The shortest row is ``1\n``, the shortest entry `` 1:1``; a slow number has 5 bytes or more.
     """
     rows, entries = min(rows, size // 2 + 1), size // 4 + 1
     return Parsed(
@@ -50,14 +50,17 @@ def room(size: int, rows: int) -> Parsed:
 
 
 @kernel
-def parse(text: np.ndarray, start: int, rows: int, base: int, limit: int, out: Parsed) -> None:
-    """Read up to `rows` rows from `start` on; indices count from `base` and end below `limit`.
+def parse(
+    text: np.ndarray, start: int, stop_at: int, rows: int, base: int, limit: int, out: Parsed
+) -> None:
+    """Read up to `rows` rows that begin between `start` and `stop_at`.
 
-    Position is then where to go on or, with a fault, where the faulty word begins.
+    Indices count from `base` and end below `limit`, at most 2^31 - 1. Position is then where to
+    go on or, with a fault, where the faulty word begins.
     """
     labels, lines, indptr, indices, values, slow, tally = out
     at, row, entry, n_slow, fault, line = start, 0, 0, 0, NO_FAULT, 0
-    while at < text.size and row < rows:
+    while at < stop_at and row < rows:
         at = _skip_blanks(text, at)
         if _ends_line(text[at]):
             at = _next_line(text, at)

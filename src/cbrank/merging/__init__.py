@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from copy import copy, deepcopy
 from typing import Any
 
+from cbrank import kernels
 from cbrank.merging import buffers, gaussians
 from cbrank.merging.agreement import refuse_different
 from cbrank.rankers import CBRanker, CBRankerCV, _race
@@ -66,9 +67,10 @@ def merge(rankers: Sequence[CBRanker], prior: CBRanker | None = None) -> CBRanke
     refuse_different(parts, start)
     merged = _without_model(parts[0])
     fresh = merged._new_model(merged.n_features_in_)
-    merged._model = gaussians.merged(
-        [part._model for part in parts], start._model if start else fresh
-    )
+    with kernels.threads.one_thread:
+        merged._model = gaussians.merged(
+            [part._model for part in parts], start._model if start else fresh
+        )
     merged._buffer = buffers.merged(
         [part._buffer for part in parts],
         start._buffer if start else None,
@@ -89,7 +91,8 @@ def tempered(merged: CBRanker, prior: CBRanker, shards: int) -> CBRanker:
     counts sqrt(shards) times against a move, so that it is between the sum and the average.
     """
     calmer = copy(merged)
-    calmer._model = gaussians.tempered(merged._model, prior._model, shards)
+    with kernels.threads.one_thread:
+        calmer._model = gaussians.tempered(merged._model, prior._model, shards)
     return calmer
 
 

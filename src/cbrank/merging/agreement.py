@@ -4,6 +4,9 @@ import reprlib
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from cbrank.merging.gaussians import variances
 from cbrank.rankers import CBRanker
 
 
@@ -16,6 +19,7 @@ def refuse_different(rankers: Sequence[Any], prior: Any) -> None:
         named["prior"] = prior
     for name, ranker in named.items():
         _refuse_other_kinds(name, ranker)
+        _refuse_no_covariance(name, ranker)
     first = _facts(rankers[0])
     for name, ranker in named.items():
         for fact, value in _facts(ranker).items():
@@ -54,6 +58,21 @@ def _refuse_other_kinds(name: str, ranker: Any) -> None:
         )
     if not ranker.__sklearn_is_fitted__():
         raise ValueError(f"{name} has learned nothing yet: leave it out, or fit it.")
+
+
+def _refuse_no_covariance(name: str, ranker: CBRanker) -> None:
+    """Refuse what no ranker learns, and only files from elsewhere may hold."""
+    held = variances(ranker._model)
+    bad = np.flatnonzero(~(np.isfinite(held) & (held > 0.0)))
+    if bad.size:
+        fault = f"the variance of feature {bad[0]} is {held[bad[0]]}"
+    elif np.isfinite(getattr(ranker._model, "Sigma", held)).all():
+        return
+    else:
+        fault = "it has numbers that are not finite"
+    raise ValueError(
+        f"{name} has a covariance that is none, {fault}: leave it out, or let it learn anew."
+    )
 
 
 def _facts(ranker: CBRanker) -> dict[str, Any]:

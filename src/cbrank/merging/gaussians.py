@@ -3,6 +3,9 @@
 With precisions L = inverse(Sigma), those of the prior L0 and mu0,
 
     L = L0 + sum (Lk - L0),    L mu = L0 mu0 + sum (Lk muk - L0 mu0).
+
+All of it is done in weights divided by powers of two near the least deviation that any model gives
+them: that costs no rounding, and neither a precision of 1e300 nor its sums overflow.
 """
 
 import math
@@ -11,27 +14,30 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
+from cbrank.kernels import covariances
 from cbrank.kernels.confidence import ROWS, FullModel, SparseModel, averaged_mean, boost_after
 
 Floats = NDArray[np.float64]
 
+_TINY = np.finfo(np.float64).tiny
+
 
 def merged(models: Sequence[Any], prior: Any) -> Any:
     """Return the model of all rows that the models learned from after `prior`."""
-    precision, tally = _precision(prior), prior.tally.copy()
-    mean = average = shift = _times(precision, prior.mu)
+    unit = _units([prior, *models])
+    precision, tally = _precision(prior, unit), prior.tally.copy()
+    mean = average = shift = _times(precision, prior.mu / unit)
     before = precision.copy()
     for model in models:
-        own = _precision(model)
+        own = _precision(model, unit)
         precision += own - before
-        mean = mean + _times(own, model.mu) - shift
-        average = average + _times(own, _average_since(model, prior)) - shift
+        mean = mean + _times(own, model.mu / unit) - shift
+        average = average + _times(own, _average_since(model, prior) / unit) - shift
         tally += model.tally - prior.tally
     covariance = _inverse(precision)
-    mu, since = _times(covariance, mean), _times(covariance, average)
-    return _model(prior, mu, since, covariance, tally)
+    mu, since = unit * _times(covariance, mean), unit * _times(covariance, average)
+    return _model(prior, mu, since, _in_units(covariance, unit), tally)
 
 
 def tempered(model: Any, prior: Any, shards: int) -> Any:
@@ -39,10 +45,11 @@ def tempered(model: Any, prior: Any, shards: int) -> Any:
 
     Of `shards` equal moves this leaves, where they tell little that is new, sqrt(shards).
     """
-    own, before = _precision(model), _precision(prior)
+    unit = _units([prior, model])
+    own, before = _precision(model, unit), _precision(prior, unit)
     slower = _inverse(own + (math.sqrt(shards) - 1.0) * before)
     mu, since = (
-        prior.mu + _times(slower, _times(own, moved - prior.mu))
+        prior.mu + unit * _times(slower, _times(own, (moved - prior.mu) / unit))
         for moved in (model.mu, _average_since(model, prior))
     )
     covariance = model.Sigma if isinstance(model, FullModel) else model.variances
@@ -73,8 +80,25 @@ def _average_since(model: Any, prior: Any) -> Floats:
     return (averaged_mean(model) - share * averaged_mean(prior)) / (1.0 - share)
 
 
-def _precision(model: Any) -> Floats:
-    return _inverse(model.Sigma) if isinstance(model, FullModel) else np.array(model.G)
+def variances(model: Any) -> Floats:
+    """Return the variances of a model's weights; in a diagonal 0 stands for what is very small."""
+    if isinstance(model, FullModel):
+        return np.diag(model.Sigma)
+    return np.maximum(model.variances, _TINY)  # type: ignore[no-any-return]
+
+
+def _units(models: Sequence[Any]) -> Floats:
+    return covariances.scales(np.minimum.reduce([variances(model) for model in models]))
+
+
+def _precision(model: Any, unit: Floats) -> Floats:
+    """Return the precision of the weights divided by their units."""
+    if isinstance(model, FullModel):
+        scale, inverse = covariances.inverse(model.Sigma)
+        return _in_units(inverse, unit / scale)
+    if isinstance(model, SparseModel):
+        return unit / variances(model) * unit
+    return np.minimum(model.G, 1.0 / _TINY) * unit * unit  # type: ignore[no-any-return]
 
 
 def _times(matrix: Floats, vector: Floats) -> Floats:
@@ -82,17 +106,17 @@ def _times(matrix: Floats, vector: Floats) -> Floats:
 
 
 def _inverse(matrix: Floats) -> Floats:
-    """Return the inverse of a positive matrix, symmetric to the bit, or of a diagonal.
-
-    Where rounding has made the matrix indefinite, its diagonal is raised by as little as helps.
-    """
+    """Return the inverse of a positive matrix, symmetric to the bit, or of a diagonal."""
     if matrix.ndim == 1:
         return 1.0 / matrix
-    diagonal, raised = np.diag(np.diag(matrix)), 0.0
-    factor, failed = lapack.dpotrf(matrix, lower=True)
-    while failed:
-        raised = 4.0 * raised or np.finfo(np.float64).eps
-        factor, failed = lapack.dpotrf(matrix + raised * diagonal, lower=True)
-    inverse, _ = lapack.dpotri(factor, lower=True)
-    lower: Floats = np.tril(inverse)
-    return lower + np.tril(lower, -1).T
+    scale, inverse = covariances.inverse(matrix)
+    return _in_units(inverse, 1.0 / scale)
+
+
+def _in_units(matrix: Floats, unit: Floats) -> Floats:
+    """Return a covariance, or a diagonal, of weights times their units; no variance becomes zero."""
+    if matrix.ndim == 1:
+        return np.maximum(matrix * unit * unit, _TINY)
+    whole = matrix * unit * unit[:, None]
+    np.fill_diagonal(whole, np.maximum(np.diag(whole), _TINY))
+    return whole

@@ -9,10 +9,18 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import type_of_target
 
+from cbrank._arrays import refuse_masked
+
 
 def checked(
     y_true: ArrayLike, y_score: ArrayLike, pos_label: Any, sample_weight: ArrayLike | None
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64]]:
+    for name, values in {
+        "y_true": y_true,
+        "y_score": y_score,
+        "sample_weight": sample_weight,
+    }.items():
+        refuse_masked(name, values)
     labels = column_or_1d(y_true)
     scores = column_or_1d(y_score, dtype=np.float64)
     check_consistent_length(labels, scores)

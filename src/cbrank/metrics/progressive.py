@@ -8,10 +8,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_scalar, column_or_1d
 
 from cbrank import kernels
+from cbrank._arrays import refuse_masked
+from cbrank._own import Owner
 from cbrank.metrics._checks import check_none_missing, forbid
 
 
-class ProgressiveAUC:
+class ProgressiveAUC(Owner):
     """Exact ROC AUC of the last rows of a stream.
 
     Score each row before learning from it and hand both to `update`: what `get` returns is
@@ -90,12 +92,13 @@ class ProgressiveAUC:
         >>> ProgressiveAUC(pos_label="spam").update(["ham", "spam"], [-1.5, 2.0]).get()
         1.0
         """
-        labels, scores = _rows(y_true), _rows(y_score, np.float64)
+        labels, scores = _rows("y_true", y_true), _rows("y_score", y_score, np.float64)
         if labels.size != scores.size:
             raise ValueError(f"y_true has {labels.size} rows, y_score {scores.size}")
         forbid(np.isnan(scores), scores, "y_score must not be NaN")
         positive = _stream_positives(labels, self.pos_label).astype(np.int64)
-        kernels.window_auc.slide(self._window, positive, scores)
+        with self._own.lock:
+            kernels.window_auc.slide(self._window, positive, scores)
         return self
 
     def get(self) -> float:
@@ -115,8 +118,10 @@ class ProgressiveAUC:
         return kernels.window_auc.auc(self._window)
 
 
-def _rows(values: ArrayLike, dtype: type | None = None) -> NDArray[Any]:
+def _rows(name: str, values: ArrayLike, dtype: type | None = None) -> NDArray[Any]:
     """Copy a scalar or a column; scikit-learn's checks would cost a hundred rows' counting."""
+    if isinstance(values, np.ndarray):
+        refuse_masked(name, values)
     array = np.array(values, dtype=dtype)
     return array.reshape(-1) if array.ndim < 2 else column_or_1d(array).copy()
 

@@ -5,6 +5,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from numbers import Integral
+from operator import is_, itemgetter
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -15,13 +16,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from cbrank import kernels
+from cbrank._arrays import canonical, refuse_unsound
+from cbrank._own import Owner
 from cbrank.rankers import _checks
 from cbrank.rankers._scorer import LinearScorer
 
 _DENSE_BLOCK = 2**20  # numbers of a sparse matrix made dense at a time
 _LAST_ROWS = 50  # kept of each class by rankers that learn without a buffer
 _ONE_ROW = np.zeros(1, np.int64)
-_ONE_WEIGHT = np.ones(1)
 _ONE_LABEL = np.zeros(1, np.int64), np.ones(1, np.int64)
 
 
@@ -36,7 +38,17 @@ class Rows(NamedTuple):
     labels: NDArray[np.int64]
 
 
-class Ranker(LinearScorer):
+class Settings(NamedTuple):
+    """What a stream is learned by for as long as no parameter changes."""
+
+    read: Callable[[dict[str, Any]], tuple[Any, ...]]
+    values: tuple[Any, ...]  # of the parameters, `read` from the attributes
+    class_weight: Any  # a copy, for a dictionary changes within
+    parameters: Any  # the kernel's
+    weights: tuple[NDArray[np.float64], ...]  # of one row, by class
+
+
+class Ranker(Owner, LinearScorer):
     """Base of the rankers: a subclass names its kernel, its model and its parameters."""
 
     class_weight: Literal["balanced"] | dict[Any, float] | None
@@ -80,6 +92,8 @@ class Ranker(LinearScorer):
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn anew from `n_passes` over the rows, shuffled unless ``shuffle=False``.
 
+        An error or an interrupt (Ctrl-C) leaves the ranker as it was.
+
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
@@ -94,12 +108,13 @@ class Ranker(LinearScorer):
         self : object
             The ranker itself.
         """
-        self._validate_params()
-        with self._unchanged_on_error():
-            rows = self._check_both_classes(X, y, sample_weight)
-            kept = np.flatnonzero(rows.weights)
-            weights = self._fit_rows(rows, kept, check_random_state(self.random_state))
-            self._threshold = self._threshold_of(rows, kept, weights)
+        with self._own.lock:
+            self._validate_params()
+            with self._unchanged_on_error():
+                rows = self._check_both_classes(X, y, sample_weight)
+                kept = np.flatnonzero(rows.weights)
+                weights = self._fit_rows(rows, kept, check_random_state(self.random_state))
+                self._threshold = self._threshold_of(rows, kept, weights)
         self._warn_if_diverged()
         return self
 
@@ -109,7 +124,8 @@ class Ranker(LinearScorer):
             raise ValueError("All sample weights are zero: there is no row to learn from.")
         classes = _checks.check_classes(y[weights > 0])
         labels = _checks.encode(y, classes)
-        _checks.check_classes(y[weights * self._class_weights(classes)[labels] > 0])
+        weighed = _checks.weighed(weights, self._class_weights(classes), labels)
+        _checks.check_classes(y[weighed > 0])
         return Rows(X, y, weights, sample_weight is not None, classes, labels)
 
     def _fit_rows(
@@ -117,11 +133,12 @@ class Ranker(LinearScorer):
     ) -> NDArray[np.float64]:
         """Learn anew from the rows `kept`, as if there were no others; return the weights used."""
         counts = np.bincount(rows.labels[kept], minlength=2)
-        weights = rows.weights * self._class_weights(rows.classes, counts)[rows.labels]
+        class_weights = self._class_weights(rows.classes, counts)
+        weights = _checks.weighed(rows.weights, class_weights, rows.labels)
         self._start(rows.X, rows.classes, random)
         for _ in range(self.n_passes):
             order = random.permutation(kept) if self.shuffle else kept
-            self._learn(rows.X, rows.labels, weights, order, balanced=False)
+            self._learn(rows.X, rows.labels, weights, order, self._kernel_parameters(False))
         return weights
 
     def _threshold_of(
@@ -139,7 +156,11 @@ class Ranker(LinearScorer):
     ) -> Self:
         """Go on learning from a chunk of a stream, in the order given.
 
-        Any split of a stream into chunks gives the same model.
+        Any split of a stream into chunks gives the same model. Threads that share a ranker take
+        turns to learn; scores and attributes can be read meanwhile, of weights in the midst of a
+        row. Interrupted (Ctrl-C), a ranker has learned the rows up to some row of the chunk, every
+        learner alike and `n_seen_` in all, and goes on from there; interrupted in its first chunk,
+        nothing.
 
         Parameters
         ----------
@@ -157,24 +178,37 @@ class Ranker(LinearScorer):
         self : object
             The ranker itself.
         """
-        first = not self.__sklearn_is_fitted__()
-        self._validate_params()
-        with self._unchanged_on_error():
-            X, y, weights = self._check(X, y, sample_weight, reset=first)
-            if first:
-                known = _checks.check_classes(y if classes is None else classes)
-                labels = _checks.encode(y, known)
-                self._class_weights(known)
-                self._start(X, known, check_random_state(self.random_state))
-            else:
-                self._check_unchanged(classes)
-                labels = _checks.encode(y, self.classes_)
-        balanced = self.class_weight == "balanced"
-        if not balanced:
-            weights *= self._class_weights(self.classes_)[labels]
-        self._learn(X, labels, weights, np.arange(X.shape[0]), balanced=balanced)
+        with self._own.lock:
+            learn = self._go_on if self.__sklearn_is_fitted__() else self._begin
+            learn(X, y, classes, sample_weight)
         self._warn_if_diverged()
         return self
+
+    def _begin(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
+        """Begin a stream, unless there is nothing to learn from in its first chunk."""
+        self._validate_params()
+        with self._unchanged_on_error() as undo:
+            X, y, weights = self._check(X, y, sample_weight, reset=True)
+            if classes is None and not weights.any():
+                undo()
+                return
+            known = _checks.check_classes(y[weights > 0] if classes is None else classes)
+            labels = _checks.encode(y, known)
+            weights = _checks.weighed(weights, self._class_weights(known), labels)
+            if not weights.any():
+                undo()
+                return
+            self._start(X, known, check_random_state(self.random_state))
+            self._learn(X, labels, weights, np.arange(X.shape[0]), self._settings().parameters)
+
+    def _go_on(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
+        """Go on with a stream that has begun."""
+        settings = self._settings()
+        X, y, weights = self._check(X, y, sample_weight, reset=False)
+        self._check_unchanged(classes)
+        labels = _checks.encode(y, self.classes_)
+        weights = _checks.weighed(weights, np.concatenate(settings.weights), labels)
+        self._learn(X, labels, weights, np.arange(X.shape[0]), settings.parameters)
 
     def learn_one(self, x: Any, y: Any, classes: ArrayLike | None = None) -> Self:
         """Go on learning from one row: `partial_fit` without its overhead.
@@ -195,8 +229,10 @@ class Ranker(LinearScorer):
         """
         if not self.__sklearn_is_fitted__():
             return self.partial_fit(_checks.as_one_row(x), [y], classes)
-        self._check_unchanged(classes)
-        self._learn_row(self._check_row(x), self._encode_one(y))
+        with self._own.lock:
+            if classes is not None:
+                self._check_unchanged(classes)
+            self._learn_row(self._check_row(x), self._encode_one(y))
         return self
 
     def _encode_one(self, y: Any) -> int:
@@ -208,20 +244,47 @@ class Ranker(LinearScorer):
 
     def _learn_row(self, row: Any, label: int) -> None:
         """Go on learning from one row that is as `check_rows` gives it."""
-        balanced = self.class_weight == "balanced"
-        weight = _ONE_WEIGHT
-        if isinstance(self.class_weight, dict):
-            weight = np.array([self.class_weight.get(list(self._label_of)[label], 1.0)], float)
-        self._learn(row, _ONE_LABEL[label], weight, _ONE_ROW, balanced)
+        settings = self._settings()
+        labels, weights = _ONE_LABEL[label], settings.weights[label]
+        usual = self._threshold is None and weights[0]
+        if usual and (self._sparse or isinstance(row, np.ndarray)):
+            self._stream(row, labels, weights, _ONE_ROW, settings.parameters)
+        else:
+            self._learn(row, labels, weights, _ONE_ROW, settings.parameters)
         self._warn_if_diverged()
 
     def _check_row(self, x: Any) -> Any:
-        """Return one checked row; a plain array of numbers that is in order costs little."""
+        """Return one checked row; numbers that are in order, in an array or CSR, cost little."""
         if type(x) is np.ndarray and x.shape == (self.n_features_in_,) and x.dtype.kind in "fiub":
             row = np.array(x, dtype=np.float64, ndmin=2)
             if np.isfinite(row).all():
                 return row
+        elif sp.issparse(x) and x.format == "csr" and x.shape == (1, self.n_features_in_):
+            refuse_unsound("X", x)
+            if x.dtype == np.float64 and np.isfinite(x.data).all():
+                return canonical(x)
         return _checks.check_rows(self, _checks.as_one_row(x), reset=False)
+
+    def _settings(self) -> Settings:
+        """Return what a stream is learned by, looked at anew only if a parameter has changed."""
+        known: Settings | None = self._own.known
+        if (
+            known is None
+            or not all(map(is_, known.read(self.__dict__), known.values))
+            or self.class_weight != known.class_weight
+        ):
+            self._validate_params()
+            self._check_unchanged(None)
+            read, class_weight = itemgetter(*self._get_param_names()), self.class_weight
+            weights = self._class_weights(self.classes_)
+            self._own.known = known = Settings(
+                read,
+                read(self.__dict__),
+                dict(class_weight) if isinstance(class_weight, dict) else class_weight,
+                self._kernel_parameters(class_weight == "balanced"),
+                (weights[:1], weights[1:]),
+            )
+        return known
 
     def _check_unchanged(self, classes: ArrayLike | None) -> None:
         """Refuse what cannot change once a stream has begun."""
@@ -252,20 +315,24 @@ class Ranker(LinearScorer):
         return X, _checks.check_labels(y, X), _checks.check_weights(sample_weight, X)
 
     @contextlib.contextmanager
-    def _unchanged_on_error(self) -> Iterator[None]:
+    def _unchanged_on_error(self) -> Iterator[Callable[[], None]]:
+        """Take back what was changed where there is an error, or when what this gives is called."""
         before = self.__dict__.copy()
+
+        def undo() -> None:
+            self.__dict__ = before
+
         try:
-            yield
+            yield undo
         except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
+            undo()
             raise
 
     def _start(self, X: Any, classes: NDArray[Any], random: np.random.RandomState) -> None:
         seed = int(random.randint(1, 2**31 - 1)) * 2**31 + int(random.randint(2**31 - 1))
         n_features, capacity = X.shape[1], getattr(self, "buffer_size", _LAST_ROWS)
         self._sparse = sp.issparse(X) and not self._needs_matrix()
-        self._stream_threshold = None
+        self._threshold = self._stream_threshold = self._own.known = None
         self._model = self._new_model(n_features)
         if self._sparse:
             self._buffer = kernels.buffers.empty_sparse(capacity, seed)
@@ -281,11 +348,19 @@ class Ranker(LinearScorer):
 
         A width below the present one cuts off features that it has not shown.
         """
-        self._model = _refilled(self._new_model(n_features), self._model)
+        with self._own.lock:
+            self.__dict__.update(self._resized(n_features))
+
+    def _resized(self, n_features: int) -> dict[str, Any]:
+        """Return the attributes of a ranker with that many features that differ."""
+        resized = {
+            "_model": _refilled(self._new_model(n_features), self._model),
+            "n_features_in_": n_features,
+        }
         if not self._sparse:
             fresh = kernels.buffers.empty_dense(self._buffer.rows.shape[1], n_features, 1)
-            self._buffer = _refilled(fresh, self._buffer)
-        self.n_features_in_ = n_features
+            resized["_buffer"] = _refilled(fresh, self._buffer)
+        return resized
 
     def _class_weights(
         self, classes: NDArray[Any], counts: NDArray[np.int64] | None = None
@@ -310,17 +385,38 @@ class Ranker(LinearScorer):
         labels: NDArray[np.int64],
         weights: NDArray[np.float64],
         order: NDArray[np.int64],
-        balanced: bool,
+        parameters: Any,
     ) -> None:
-        self._threshold = self._stream_threshold = None
+        """Learn rows in the order given, all but those of weight 0."""
+        order = order[weights[order] > 0.0]
+        if not order.size:
+            return
+        threshold, before = self._threshold, self._buffer.seen.sum()
+        try:
+            self._threshold = None
+            self._learn_blocks(X, labels, weights, order, parameters)
+        except BaseException:
+            if self._buffer.seen.sum() == before:
+                self._threshold = threshold
+            raise
+
+    def _learn_blocks(
+        self,
+        X: Any,
+        labels: NDArray[np.int64],
+        weights: NDArray[np.float64],
+        order: NDArray[np.int64],
+        parameters: Any,
+    ) -> None:
+        """Learn rows; those of a sparse matrix that have to be dense are made so a block at a time."""
         if self._sparse or isinstance(X, np.ndarray):
-            self._stream(X, labels, weights, order, balanced)
+            self._stream(X, labels, weights, order, parameters)
             return
         block = max(1, _DENSE_BLOCK // X.shape[1])
         for begin in range(0, len(order), block):
             rows = order[begin : begin + block]
             dense, here = X[rows].toarray(), np.arange(len(rows))
-            self._stream(dense, labels[rows], weights[rows], here, balanced)
+            self._stream(dense, labels[rows], weights[rows], here, parameters)
 
     def _stream(
         self,
@@ -328,7 +424,7 @@ class Ranker(LinearScorer):
         labels: NDArray[np.int64],
         weights: NDArray[np.float64],
         order: NDArray[np.int64],
-        balanced: bool,
+        parameters: Any,
     ) -> None:
         """Hand rows to the kernel, read-only so that one compiled version serves every caller."""
         if self._sparse:
@@ -337,9 +433,8 @@ class Ranker(LinearScorer):
                 self._buffer, int(np.diff(rows.indptr)[order].max(initial=0))
             )
         else:
-            rows = X.view()
-            rows.flags.writeable = False
-        self._run(rows, labels, weights, order, self._kernel_parameters(balanced))
+            rows = _read_only(X)
+        self._run(rows, labels, weights, order, parameters)
 
     def _run(
         self,
@@ -358,9 +453,10 @@ class Ranker(LinearScorer):
         return bool(getattr(self._fitted("diverged_"), "diverged", (0,))[0])
 
     def _warn_if_diverged(self) -> None:
-        if self.diverged_:
+        diverged = getattr(getattr(self, "_model", None), "diverged", None)
+        if diverged is not None and diverged[0]:
             warnings.warn(
-                f"{type(self).__name__} diverged at row {self._model.diverged[0]} of its stream: "
+                f"{type(self).__name__} diverged at row {diverged[0]} of its stream: "
                 "its step is too large for the scale of these columns. The weights are kept as "
                 "they were before that row; use a smaller step or scaled columns.",
                 ConvergenceWarning,
@@ -390,7 +486,13 @@ def _csr(X: Any) -> Any:
         X.indices.astype(np.int32, copy=False),
         X.indptr.astype(np.int64, copy=False),
     )
-    views = [np.require(part, requirements=["C", "A"]).view() for part in parts]
-    for view in views:
-        view.flags.writeable = False
-    return kernels.buffers.Csr(*views)
+    return kernels.buffers.Csr(*map(_read_only, parts))
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view that cannot be written to of an array that a kernel can read."""
+    if not (array.flags.c_contiguous and array.flags.aligned):
+        array = np.require(array, requirements=["C", "A"])
+    view = array.view()
+    view.flags.writeable = False
+    return view

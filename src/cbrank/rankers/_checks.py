@@ -1,5 +1,6 @@
 """Checks of what callers pass in. Errors name the row and the column."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,19 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from cbrank._arrays import canonical, refuse_masked, refuse_unsound
+
 Rows = Any  # a C-ordered float64 array or a canonical CSR matrix
 
 
 def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Rows:
     """Return `X` as float64 rows, C-ordered or CSR, copied only where it must be."""
+    if type(X).__name__ == "LazyFrame":
+        raise ValueError("X is a LazyFrame, which has no rows yet: collect it first.")
     names = getattr(X, "columns", None)
+    refuse_masked("X", X)
+    if sp.issparse(X) and X.ndim == 2:
+        refuse_unsound("X", X)
     try:
         rows = validate_data(
             estimator,
@@ -31,35 +39,29 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Rows:
         )
     except (ValueError, TypeError) as error:
         _name_non_numeric_cell(X, names, error)
+        if "setting an array element" in str(error):
+            kind = type(X).__name__
+            raise ValueError(f"X, a {kind}, is no table of numbers: {error}") from error
         raise
-    rows = _canonical(rows) if sp.issparse(rows) else np.require(rows, requirements=["C", "A"])
+    rows = canonical(rows) if sp.issparse(rows) else np.require(rows, requirements=["C", "A"])
     _refuse_non_finite(estimator, rows, names)
     return rows
 
 
 def as_one_row(x: Any) -> Any:
     """Return a row as a table of one row; anything else is refused."""
-    if hasattr(x, "to_frame"):
+    if isinstance(x, Mapping):
+        raise ValueError(  # noqa: TRY004
+            "x is a dictionary, and learn_one takes numbers in the order of the columns: pass a list "
+            "of them, or learn by cbrank.river.RankingClassifier."
+        )
+    if hasattr(x, "index") and hasattr(x, "to_frame"):
         x = x.to_frame().T
     elif not hasattr(x, "columns") and not sp.issparse(x):
         x = np.atleast_2d(x)
     if x.shape[0] != 1:
         raise ValueError(f"learn_one takes one row, and x has {x.shape[0]}: use partial_fit.")
     return x
-
-
-def _canonical(X: Any) -> Any:
-    """Return CSR with sorted unique indices in range; the caller's own is not touched."""
-    if X.nnz and not 0 <= X.indices.min() <= X.indices.max() < X.shape[1]:
-        at = np.flatnonzero((X.indices < 0) | (X.indices >= X.shape[1]))[0]
-        row = int(np.searchsorted(X.indptr, at, side="right")) - 1
-        raise ValueError(
-            f"X has {X.shape[1]} columns and a column index {X.indices[at]} at row {row}."
-        )
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
 
 
 def _name_non_numeric_cell(X: Any, names: Any, error: Exception) -> None:
@@ -113,6 +115,7 @@ def check_labels(y: Any, X: Rows) -> NDArray[Any]:
     """Return `y` as a one-dimensional array of labels without gaps, as long as `X`."""
     if y is None:
         raise ValueError("This ranker requires y to be passed, but the target y is None.")
+    refuse_masked("y", y)
     y = column_or_1d(y, warn=True)
     check_consistent_length(X, y)
     missing = np.flatnonzero(_missing(y))
@@ -120,7 +123,13 @@ def check_labels(y: Any, X: Rows) -> NDArray[Any]:
         raise ValueError(f"Input y contains NaN at row {missing[0]} ({len(missing)} in all).")
     if y.dtype.kind == "f" and np.isinf(y).any():
         raise ValueError(f"Input y contains infinity at row {np.flatnonzero(np.isinf(y))[0]}.")
-    check_classification_targets(y)
+    try:
+        check_classification_targets(y)
+    except (TypeError, ValueError) as error:
+        if y.dtype.kind != "O":
+            raise
+        kinds = ", ".join(sorted({type(label).__name__ for label in y}))
+        raise ValueError(f"y holds {kinds}: use numbers alone or texts alone. {error}") from error
     return y  # type: ignore[no-any-return]
 
 
@@ -136,10 +145,14 @@ def _missing(labels: NDArray[Any]) -> Any:
 
 def check_classes(classes: ArrayLike) -> NDArray[Any]:
     """Return the two labels in order; the second is the positive class."""
+    refuse_masked("classes", classes)
     labels = np.asarray(classes)
     if np.any(_missing(labels)):
         raise ValueError(f"classes has a missing label: {labels.tolist()}.")
-    found = np.unique(labels)
+    try:
+        found = np.unique(labels)
+    except TypeError as error:
+        raise TypeError(f"classes must be numbers alone or texts alone: {error}") from None
     if len(found) > 2:
         raise ValueError(
             "Only binary classification is supported. The type of the target is multiclass: "
@@ -172,6 +185,7 @@ def check_weights(sample_weight: Any, X: Rows) -> NDArray[np.float64]:
     n_rows = X.shape[0]
     if sample_weight is None:
         return np.ones(n_rows)
+    refuse_masked("sample_weight", sample_weight)
     weights = np.array(sample_weight, dtype=np.float64)
     if weights.ndim == 0:
         weights = np.full(n_rows, weights)
@@ -188,3 +202,17 @@ def check_weights(sample_weight: Any, X: Rows) -> NDArray[np.float64]:
             "weights must be finite and not negative."
         )
     return weights
+
+
+def weighed(
+    weights: NDArray[np.float64], class_weights: NDArray[np.float64], labels: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return the weights of rows times those of their classes, which must be finite too."""
+    with np.errstate(over="ignore"):
+        products: NDArray[np.float64] = weights * class_weights[labels]
+    infinite = np.flatnonzero(np.isinf(products))
+    if len(infinite):
+        raise ValueError(
+            f"sample_weight times class_weight is infinite at row {infinite[0]}: use smaller ones."
+        )
+    return products

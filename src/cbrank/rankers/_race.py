@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbrank import kernels
+from cbrank.rankers._unbroken import assign, unbroken
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -49,25 +50,29 @@ def rival(rivals: Any, place: int) -> Any:
 
 def until_cut(labels: Places, seen: Places, race: Race) -> int:
     """Return after how many of the rows to come learners have to leave, or how many there are."""
-    if race.alive.size == 1:
+    rows, rare = _wanted(race)
+    if race.alive.size == 1 or sum(seen.tolist()) + labels.size < rows:
         return labels.size
     positive = np.cumsum(labels)
     negative = np.arange(1, labels.size + 1) - positive
-    due = _is_enough(seen[0] + negative, seen[1] + positive, race)
+    enough = np.minimum(seen[0] + negative, seen[1] + positive) >= rare
+    due = enough & (seen.sum() + np.arange(1, labels.size + 1) >= rows)
     return int(due.argmax()) + 1 if due.any() else labels.size
 
 
 def is_due(seen: Places, race: Race) -> bool:
     """Say whether learners have to leave now."""
-    return race.alive.size > 1 and bool(_is_enough(seen[0], seen[1], race))
+    rows, rare = _wanted(race)
+    counts = seen.tolist()
+    return race.alive.size > 1 and sum(counts) >= rows and min(counts) >= rare
 
 
-def _is_enough(negative: Any, positive: Any, race: Race) -> Any:
+def _wanted(race: Race) -> tuple[int, int]:
+    """Return how many rows, and of the rarer class, there must be before learners leave."""
     left, doubled = len(race.C), 1
     while left > race.alive.size:
         left, doubled = (left + 1) // 2, 2 * doubled
-    enough = negative + positive >= doubled * FIRST_CUT
-    return enough & (np.minimum(negative, positive) >= doubled * FEWEST_RARE)
+    return doubled * FIRST_CUT, doubled * FEWEST_RARE
 
 
 def standings(race: Race) -> Places:
@@ -79,14 +84,20 @@ def standings(race: Race) -> Places:
 
 
 def promote(model: Any, rivals: Any, race: Race) -> None:
-    """Put the best learner's arrays into `model`."""
+    """Let the best learner change places with the leader, whose arrays are `model`."""
     place = int(np.flatnonzero(race.alive == standings(race)[0])[0])
     if place:
+        changes = [(race.alive[:], race.alive[_swapped(race.alive.size, place)])]
         for leading, others in zip(model, rivals, strict=True):
             before = leading.copy()
-            leading[...] = others[place - 1]
-            others[place - 1] = before
-        race.alive[[0, place]] = race.alive[[place, 0]]
+            changes += [(leading, others[place - 1]), (others[place - 1], before)]
+        unbroken(assign(*change) for change in changes)
+
+
+def _swapped(size: int, place: int) -> Places:
+    order = np.arange(size)
+    order[[0, place]] = place, 0
+    return order
 
 
 def drop_half(rivals: Any, race: Race) -> tuple[Any, Race]:

@@ -69,10 +69,11 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if not seen.all():
             return np.inf if seen[0] else -np.inf
         costs = tuple(self._class_weights(self.classes_, seen).tolist())
-        given = (*costs, getattr(self, "average", None))
-        if self._stream_threshold is None or self._stream_threshold[0] != given:
-            self._stream_threshold = given, self._buffered_threshold(*costs)
-        return self._stream_threshold[1]
+        given = (*costs, getattr(self, "average", None), int(seen.sum()))
+        known = self._stream_threshold
+        if known is None or known[0] != given:
+            self._stream_threshold = known = given, self._buffered_threshold(*costs)
+        return known[1]
 
     def _buffered_threshold(self, cost_fp: float, cost_fn: float) -> float:
         """Return the optimal operating point of the buffered rows at the stream's class shares."""
@@ -97,13 +98,17 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return labels, self._scores(rows)
 
     def _buffered_rows(self) -> tuple[NDArray[np.int64], Any]:
-        """Return the labels of the buffered rows, and the rows."""
+        """Return the labels of the buffered rows, and the rows: all of one buffer and one moment.
+
+        While another thread learns, slots fill and a sparse buffer gives way to a wider one.
+        """
         buffer = self._buffer
-        labels = np.repeat([0, 1], buffer.size)
+        sizes = buffer.size.copy()
+        labels = np.repeat([0, 1], sizes)
         if not self._sparse:
-            held = zip(buffer.rows, buffer.size, strict=True)
+            held = zip(buffer.rows, sizes, strict=True)
             return labels, np.concatenate([rows[:size] for rows, size in held])
-        held = np.arange(buffer.length.shape[1]) < buffer.size[:, None]
+        held = np.arange(buffer.length.shape[1]) < sizes[:, None]
         length, begin = buffer.length[held], np.flatnonzero(held) * buffer.values.shape[2]
         indptr = np.concatenate([[0], np.cumsum(length)])
         at = np.arange(indptr[-1]) + np.repeat(begin - indptr[:-1], length)

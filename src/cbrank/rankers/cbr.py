@@ -1,5 +1,6 @@
 """Confidence-weighted bipartite ranking."""
 
+import contextlib
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
@@ -15,6 +16,8 @@ from cbrank import kernels
 from cbrank.rankers import _checks, _race
 from cbrank.rankers._base import Ranker, _refilled
 from cbrank.rankers._memory import refuse_if_too_large
+from cbrank.rankers._parts import Part, until_forgetting
+from cbrank.rankers._unbroken import whole
 
 Scores = NDArray[np.float64]
 
@@ -168,10 +171,12 @@ class CBRanker(Ranker):
 
     def _kernel(self) -> Callable[..., None]:
         if self._is_full():
-            wide = self._model.mu.size >= kernels.blocked.WORTHWHILE
-            blocked = wide and self._buffer.rows.shape[1] >= kernels.blocked.FEWEST
-            return kernels.blocked.learn if blocked else kernels.full.learn
+            return kernels.blocked.learn if self._learns_in_blocks() else kernels.full.learn
         return kernels.sparse_diagonal.learn if self._sparse else kernels.diagonal.learn
+
+    def _learns_in_blocks(self) -> bool:
+        wide = self._model.mu.size >= kernels.blocked.WORTHWHILE
+        return bool(wide and self._buffer.rows.shape[1] >= kernels.blocked.FEWEST)
 
     def _start(self, X: Any, classes: NDArray[Any], random: np.random.RandomState) -> None:
         super()._start(X, classes, random)
@@ -196,59 +201,29 @@ class CBRanker(Ranker):
         order: NDArray[np.int64],
         parameters: Any,
     ) -> None:
-        if not self.forgetting:
-            self._run_on(rows, labels, weights, order, parameters)
-            return
-        order, every = order[weights[order] > 0.0], kernels.forgetting.rows_between(self.forgetting)
-        while order.size:
-            part = every - int(self._buffer.seen.sum()) % every
-            self._run_on(rows, labels, weights, order[:part], parameters)
-            if part <= order.size:
-                self._forget()
-            order = order[part:]
+        with kernels.threads.one_thread if self._multiplies() else contextlib.nullcontext():
+            while order.size and (self.C == "auto" or until_forgetting(self) <= order.size):
+                part = Part(self, (rows, labels, weights), order, parameters)
+                whole(part)
+                order = order[part.size :]
+            if order.size:
+                super()._run(rows, labels, weights, order, parameters)
 
-    def _forget(self) -> None:
-        """Let every learner that is left forget."""
+    def _multiplies(self) -> bool:
+        """Say whether matrix products may be needed, which threads share out."""
+        return self._is_full() and (bool(self.forgetting) or self._learns_in_blocks())
+
+    def _learners(self) -> list[Any]:
+        """Return the models that take the same rows, the leader's last."""
         others = range(self._race.alive.size - 1) if hasattr(self, "_race") else ()
-        for model in (self._model, *(_race.rival(self._rivals, place) for place in others)):
-            kernels.forgetting.forget(model, self.forgetting)
+        return [*(_race.rival(self._rivals, place) for place in others), self._model]
 
-    def _run_on(
-        self, rows: Any, labels: Any, weights: Any, order: NDArray[np.int64], parameters: Any
-    ) -> None:
-        """Learn rows between which nothing is forgotten."""
-        if self.C != "auto":
-            super()._run(rows, labels, weights, order, parameters)
-            return
-        order = order[weights[order] > 0.0]
-        while order.size:
-            part = _race.until_cut(labels[order], self._buffer.seen, self._race)
-            self._run_together(rows, labels, weights, order[:part], parameters)
-            order = order[part:]
-            _race.promote(self._model, self._rivals, self._race)
-            if _race.is_due(self._buffer.seen, self._race):
-                self._rivals, self._race = _race.drop_half(self._rivals, self._race)
-
-    def _run_together(
-        self, rows: Any, labels: Any, weights: Any, order: Any, parameters: Any
-    ) -> None:
-        """Let every learner that is left take the same rows with the same buffers."""
-        race, learn = self._race, self._kernel()
-        models = [_race.rival(self._rivals, place) for place in range(race.alive.size - 1)]
-        for which, model in zip(race.alive[1:], models, strict=True):
-            buffer = type(self._buffer)(*(array.copy() for array in self._buffer))
-            learn(rows, labels, weights, order, buffer, model, parameters._replace(C=race.C[which]))
-            race.tally[which] = model.tally
-        leader, before = race.alive[0], self._model.tally.copy()  # merged: of learners with any C
-        own = parameters._replace(C=race.C[leader])
-        learn(rows, labels, weights, order, self._buffer, self._model, own)
-        race.tally[leader] += self._model.tally - before
-
-    def _resize(self, n_features: int) -> None:
-        super()._resize(n_features)
+    def _resized(self, n_features: int) -> dict[str, Any]:
+        resized = super()._resized(n_features)
         if hasattr(self, "_race"):
             fresh = _race.rivals_like(self._new_model(n_features), self._race.alive.size - 1)
-            self._rivals = _refilled(fresh, self._rivals)
+            resized["_rivals"] = _refilled(fresh, self._rivals)
+        return resized
 
     def _is_full(self) -> bool:
         return isinstance(self._model, kernels.confidence.FullModel)

@@ -13,7 +13,7 @@ from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 from cbrank.rankers._base import Rows
 from cbrank.rankers._folds import Fold, held_out_score, split
@@ -221,12 +221,13 @@ class CBRankerCV(CBRanker):
         array([[1., 1.],
                [1., 1.]])
         """
-        self._validate_params()
-        with self._unchanged_on_error():
-            self._choose(X, y, sample_weight)
-            if self.refit:
-                return super().fit(X, y, sample_weight)
-            self.__dict__.pop("_model", None)
+        with self._own.lock:
+            self._validate_params()
+            with self._unchanged_on_error():
+                self._choose(X, y, sample_weight)
+                if self.refit:
+                    return super().fit(X, y, sample_weight)
+                self.__dict__.pop("_model", None)
         return self
 
     @property
@@ -263,7 +264,14 @@ class CBRankerCV(CBRanker):
     def _as_cbranker(self) -> CBRanker:
         """Return a `CBRanker` with the C chosen and what has been learned, which both then share."""
         ranker = CBRanker(self.C_, **self._shared())
-        search = {*self.get_params(deep=False), "_tried", "scores_", "best_score_", "_chosen"}
+        search = {
+            *self.get_params(deep=False),
+            "_tried",
+            "scores_",
+            "best_score_",
+            "_chosen",
+            "_own",
+        }
         learned = {name: value for name, value in self.__dict__.items() if name not in search}
         ranker.__dict__.update(learned)
         return ranker

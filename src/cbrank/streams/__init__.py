@@ -27,8 +27,9 @@ The interface, for whoever trains from files::
   ``columns.width_`` is the width so far; ``columns.feature_names()`` names the features.
 * `Position` is JSON: ``position.to_json()``, ``Position.from_json(facts)``. With
   ``open_stream(..., start=position)`` and the columns as they were then, exactly the remaining
-  rows come, in the same chunks (a chunk ends at each ``chunk_rows`` rows of a file and at its
-  end, so it never spans two files). A file that changed is refused.
+  rows come, in the same chunks (a chunk ends at each ``chunk_rows`` rows of a file, at 32 MiB of
+  text or numbers and at the file's end, so it never spans two files). A file that changed is
+  refused.
 * `StreamScaler` scales rows by what it has seen so far: ``learn_transform(X)`` to train,
   ``transform(X)`` to score; ``_state`` and ``_from_state`` as above.
 

@@ -4,7 +4,7 @@ import contextlib
 import queue
 import threading
 from collections.abc import Generator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 
@@ -12,15 +12,22 @@ _DEPTH = 2
 _PATIENCE = 0.5  # seconds; a thread that waits for standard input is left to itself
 
 
-def read_ahead(items: Generator[Item, None, None]) -> Generator[Item, None, None]:
+Ready = queue.SimpleQueue[Any]  # of items in tuples, of an error, and of None at the end
+
+
+def read_ahead(
+    items: Generator[Item, None, None], ready: Ready | None = None
+) -> Generator[Item, None, None]:
     """Give the items of a generator that runs up to two items ahead in a thread of its own.
+
+    None put into `ready`, by whoever has it, ends that also while an item is waited for.
 
     Examples
     --------
     >>> list(read_ahead(number for number in range(3)))
     [0, 1, 2]
     """
-    ready: queue.SimpleQueue[tuple[Item] | BaseException | None] = queue.SimpleQueue()
+    ready = queue.SimpleQueue() if ready is None else ready
     wanted = threading.Semaphore(_DEPTH)
     stopped = threading.Event()
     thread = threading.Thread(
@@ -41,7 +48,7 @@ def read_ahead(items: Generator[Item, None, None]) -> Generator[Item, None, None
 
 def _work(
     items: Generator[Item, None, None],
-    ready: "queue.SimpleQueue[tuple[Item] | BaseException | None]",
+    ready: Ready,
     wanted: threading.Semaphore,
     stopped: threading.Event,
 ) -> None:

@@ -1,9 +1,9 @@
 """What the columns of a stream mean, learned from its header and carried with the model."""
 
+import itertools
 import operator
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
 from numbers import Integral
 from typing import Any, NamedTuple, Self
 
@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from cbrank.streams import columns_state
 from cbrank.streams.categories import Met, Table, tables_of
-from cbrank.streams.columns_state import LARGEST_WIDTH
+from cbrank.streams.columns_state import WIDEST
 from cbrank.streams.labels import LONGEST, Labels
 from cbrank.streams.rows import Rows
 
@@ -50,14 +50,15 @@ class Columns:
     id : str or int, optional
         A column that is handed through as text.
     categorical : mapping, optional
-        How columns that hold categories become features: "onehot" (a feature for each category,
-        as they appear), "hash:BITS" (2^BITS features; some categories share one) or the list of
-        categories. A category that the list or the model does not know is all zeros.
+        How columns that hold categories, by name or number, become features: "onehot" (a
+        feature for each category, as they appear), "hash:BITS" (2^BITS features; some categories
+        share one) or the list of categories. A category that the list or the model does not know
+        is all zeros.
     zero_based : bool, default=False
         Whether the indices of svmlight text start at 0 and not at 1.
     max_features : int, default=2**24
-        How wide rows may become. A greater svmlight index is malformed, so that one bad line
-        cannot make a model of gigabytes; one category more than that is an error.
+        How wide rows may become, at most 2^31 - 1. A greater svmlight index is malformed, so that
+        one bad line cannot make a model of gigabytes; one category more than that is an error.
 
     Attributes
     ----------
@@ -101,8 +102,8 @@ class Columns:
             for name, how in (categorical or {}).items()
         }
         self.zero_based, self.max_features = bool(zero_based), operator.index(max_features)
-        if not 1 <= self.max_features <= LARGEST_WIDTH:
-            raise ValueError(f"max_features must be between 1 and {LARGEST_WIDTH:,}.")
+        if not 1 <= self.max_features <= WIDEST:
+            raise ValueError(f"max_features must lie between 1 and 2^31 - 1, got {max_features}.")
         if len(self.drop) > columns_state.MOST_DROPPED:
             raise ValueError(f"drop may name {columns_state.MOST_DROPPED:,} columns.")
         self.numeric_: Sequence[str] | None = None
@@ -253,12 +254,17 @@ class Columns:
         self.label = _find(self.label, header, known, name)
         self.id = _find(self.id, header, known, name)
         self.drop = [str(_find(column, header, known, name)) for column in self.drop]
-        for column in self._tables:
-            _find(column, header, known, name)
+        self._name_categorical(header, known, name)
+        self._refuse_two_roles(name)
         _refuse_unkeepable(header, [self.label, self.id], name)
         apart = {self.label, self.id, *self.drop, *self._tables}
         self.numeric_ = [column for column in header if column not in apart]
         self._place_features()
+        if self.width_ > WIDEST:
+            raise ValueError(
+                f"{name}: its rows would be {self.width_:,} features wide; hash categories to "
+                "fewer bits."
+            )
 
     def _place_features(self) -> None:
         """Give numeric columns the first features, and tables those that are fixed."""
@@ -266,9 +272,35 @@ class Columns:
         for table in self._tables.values():
             self.width_ = table.place(self.width_)
 
+    def _name_categorical(self, header: Sequence[str], known: set[str], name: str) -> None:
+        """Call categorical columns that were told by number by their names."""
+        found: dict[str, str | list[str]] = {}
+        for column, how in self.categorical.items():
+            called = str(_find(column, header, known, name))
+            if called in found:
+                raise ValueError(f"{name}: column {called!r} is made categorical twice; say one.")
+            found[called] = how
+        self.categorical, self._tables = found, tables_of(found)
+
+    def _refuse_two_roles(self, name: str) -> None:
+        """Refuse a column that is asked to be two things, but for an id that is a feature too."""
+        roles: dict[str, dict[Any, None]] = {
+            "the label": {self.label: None},
+            "dropped": dict.fromkeys(self.drop),
+            "categorical": dict.fromkeys(self._tables),
+            "the id": {self.id: None},
+        }
+        for (one, columns), (other, others) in itertools.combinations(roles.items(), 2):
+            both = [column for column in columns if column is not None and column in others]
+            if both and {one, other} != {"categorical", "the id"}:
+                raise ValueError(
+                    f"{name}: column {both[0]!r} cannot be {one} and {other} at once; say one of "
+                    "the two."
+                )
+
     def _compare(self, header: Sequence[str], name: str, labelled: bool) -> list[str]:
         label, there = [str(self.label)] if labelled else [], set(header)
-        for column in chain(self.numeric_ or [], self._tables, label):
+        for column in itertools.chain(self.numeric_ or [], self._tables, label):
             if column not in there:
                 raise ValueError(
                     f"{name} has no column {column!r}, which the model needs. {_listed(header)}"

@@ -21,7 +21,7 @@ from cbrank.streams.texts import Texts, has_twins
 Arrays = Mapping[str, NDArray[Any]]
 Facts = Mapping[str, Any]
 
-LARGEST_WIDTH = 2**31 - 1
+WIDEST = 2**31 - 1  # columns whose numbers an int32 can hold
 MOST_COLUMNS = 2**22  # of a table
 MOST_DROPPED = 2**18  # of them, some 80 bytes each
 
@@ -177,7 +177,7 @@ def _refuse_bad_facts(kept: Any) -> None:
 
 
 def _counts(number: Any, least: int) -> bool:
-    return type(number) is int and least <= number <= LARGEST_WIDTH
+    return type(number) is int and least <= number <= WIDEST
 
 
 def _refuse_twins(kept: Kept) -> None:

@@ -16,25 +16,32 @@ from cbrank.streams.text import Fault, Piece, shown
 if TYPE_CHECKING:
     from cbrank.kernels.csv import Parsed
 
-_ROOM = 2**21
 _GAPS = {"na", "n/a", "nan", "null", "none", "?", "-", "inf", "+inf", "-inf", "infinity"}
 _FILL = "fill gaps or leave such rows out before ranking, or drop the column"
 
 
-def split_header(text: bytes, name: str) -> tuple[list[str], int, int]:
+def split_header(text: bytes, name: str, *, over: bool) -> tuple[list[str], int, int] | None:
     r"""Return the column names, the position after their line and that line's number.
+
+    There are no names in a text of blank lines. Where the text ends before the header line does
+    and is not all there is, there is nothing to return.
 
     Examples
     --------
-    >>> split_header(b'age,"a, b"\r\n1,2\n', "x.csv")
+    >>> split_header(b'age,"a, b"\r\n1,2\n', "x.csv", over=True)
     (['age', 'a, b'], 12, 2)
+    >>> split_header(b'age,"a\n', "x.csv", over=False)
     """
     lines = io.StringIO(text.decode("utf-8", "surrogateescape"), newline="\n")
     reader = csv.reader(lines, strict=True)
     try:
         header = next((row for row in reader if row), [])
     except csv.Error as reason:
+        if not over and lines.tell() == len(lines.getvalue()):
+            return None
         raise ValueError(f"{name}: its header line is not CSV: {reason}.") from None
+    if not header and not over:
+        return None
     names = [column.strip(" \t") for column in header]
     try:
         "".join(names).encode()
@@ -61,26 +68,22 @@ class _Late(NamedTuple):
 
 
 class CsvParser:
-    """Comma-separated text whose columns have the given roles."""
+    """Comma-separated text whose columns have the given roles, in rows of `longest` bytes."""
 
-    def __init__(self, rows: int, names: list[str], roles: Roles) -> None:
-        self.rows, self.names, self.roles = rows, names, roles
-        self.size = 0
-        self._make_room(_ROOM)
+    def __init__(self, rows: int, names: list[str], roles: Roles, longest: int) -> None:
+        self.names, self.roles, self.longest = names, roles, longest
+        self.room = kernels.csv.room(rows, roles.n_numbers, len(roles.texts))
 
-    def _make_room(self, size: int) -> None:
-        self.size = size
-        n_numbers, n_cells = self.roles.n_numbers, len(self.roles.texts)
-        self.room = kernels.csv.room(size, self.rows, n_numbers, n_cells)
-
-    def parse(self, text: bytes, start: int, rows: int) -> tuple[Piece, int, Fault | None]:
+    def parse(
+        self, text: bytes, start: int, stop_at: int, rows: int
+    ) -> tuple[Piece, int, Fault | None]:
         """Return up to `rows` rows, where to go on, and why a row was left out, if one was."""
-        if len(text) > self.size:
-            self._make_room(2 * len(text))
-        found = self.room
-        kernels.csv.parse(np.frombuffer(text, np.uint8), start, rows, self.roles.codes, found)
-        n_rows, n_slow, stop, code, column, line, after = found.tally.tolist()
+        found, letters = self.room, np.frombuffer(text, np.uint8)
+        kernels.csv.parse(letters, start, stop_at, rows, self.longest, self.roles.codes, found)
+        n_rows, n_slow, stop, code, column, line, after, is_open = found.tally.tolist()
         fault = self._fault(text, line, stop, code, column) if code else None
+        if fault and is_open:
+            fault = fault._replace(begin=int(found.starts[n_rows]))
         begun, stop = n_rows + bool(fault), after if fault else stop
         late = self._finish(text, found, n_slow)
         if late and late.row < n_rows:
@@ -142,9 +145,11 @@ class CsvParser:
             wanted = len(self.names)
             count = "more" if code == codes.TOO_MANY else f"{column}"
             return Fault(line, "", f"{count} cells where the header names {wanted} columns.")
+        if code == codes.TOO_LONG:
+            size = f"{self.longest >> 20} MiB"
+            return Fault(line, "", f"a row of more than {size}; is one of its quotes not closed?")
         cell = text[position : min(text.find(end, position) % len(text) for end in (b",", b"\n"))]
-        sentence = self._sentence(code, cell.strip())
-        return Fault(line, self._place(column), sentence, unfinished=code == codes.OPEN_QUOTE)
+        return Fault(line, self._place(column), self._sentence(code, cell.strip()))
 
     def _sentence(self, code: int, cell: bytes) -> str:
         codes = kernels.csv

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
@@ -9,27 +10,43 @@ from numpy.typing import NDArray
 
 LONGEST = 1000  # characters of a label, so that a model file has room for it
 _SHOWN = 5
+_VAGUE = 2**53  # from here on a double stands for several whole numbers
 
 
 def canonical(label: Any) -> str:
     """Return a label as text; a number in one form, so that 1, 1.0 and +1 are one; NaN as "".
 
+    Numbers are told apart by all their digits, also by those that a double has no room for.
+
     Examples
     --------
-    >>> canonical("+1.0"), canonical(-1.0), canonical(" yes")
-    ('1', '-1', 'yes')
+    >>> canonical("+1.0"), canonical(-1.0), canonical(" yes"), canonical("9007199254740993")
+    ('1', '-1', 'yes', '9007199254740993')
     """
     text = str(label).strip()
-    value = _value(text)
-    if value is None or not math.isfinite(value):
-        return "" if value is not None and math.isnan(value) else text
-    return str(int(value)) if value == int(value) else repr(value)
+    exact = _number(text)
+    if exact is None:
+        return text
+    if exact.is_nan():
+        return ""
+    value = float(exact)
+    if math.isinf(value):
+        return text
+    if exact == exact.to_integral_value():
+        return str(int(exact))
+    if exact == Decimal(repr(value)):
+        return repr(value)
+    sign, digits, power = exact.as_tuple()
+    kept = "".join(map(str, digits)).rstrip("0")
+    return f"{'-' * sign}{kept}e{int(power) + len(digits) - len(kept)}"
 
 
-def _value(text: str) -> float | None:
+def _number(text: str) -> Decimal | None:
+    """Return the number that a text is to Python's ``float``, with all its digits."""
     try:
-        return float(text) if "_" not in text else None
-    except ValueError:
+        float(text)
+        return None if "_" in text else Decimal(text)
+    except (ValueError, InvalidOperation):  # the latter where an exponent has many digits
         return None
 
 
@@ -56,13 +73,13 @@ class Labels:
             words = list(dict.fromkeys(labels))
             place_of = {word: place for place, word in enumerate(words)}
             places = np.fromiter(map(place_of.__getitem__, labels), np.int64, len(labels))
-        known = [canonical(word) for word in words]
+        known = ["" if _is_vague(word) else canonical(word) for word in words]
         if learn and self.negative is None:
             self._learn(dict.fromkeys(filter(None, known)), where)
         codes = {self.negative: 0, self.positive: 1}
         y = np.array([codes.get(label, -1) for label in known], dtype=np.int64)[places]
         bad = np.flatnonzero(y < 0).tolist()
-        return y, [(row, self._complaint(known[places[row]])) for row in bad]
+        return y, [(row, self._complaint(words[places[row]])) for row in bad]
 
     def _learn(self, found: Iterable[str], where: str) -> None:
         new = [label for label in found if label != self.positive]
@@ -85,7 +102,13 @@ class Labels:
             )
         self.negative, self.positive = sorted(new, key=_order)
 
-    def _complaint(self, label: str) -> str:
+    def _complaint(self, word: Any) -> str:
+        if _is_vague(word):
+            return (
+                f"the label {word!r} is too large: labels of svmlight text are doubles, which tell "
+                "whole numbers apart below 2^53 only."
+            )
+        label = canonical(word)
         if not label:
             return "the label is missing."
         names = " nor ".join(repr(known) for known in self.known())
@@ -101,7 +124,12 @@ def _refuse_long(labels: Iterable[str], what: str) -> None:
             )
 
 
-def _order(label: str) -> tuple[bool, float, str]:
+def _is_vague(word: Any) -> bool:
+    """Say whether a label came as a double that several whole numbers are rounded to."""
+    return isinstance(word, float) and abs(word) >= _VAGUE
+
+
+def _order(label: str) -> tuple[bool, Decimal, str]:
     """Return the key that puts numbers before words, each in their order."""
-    value = _value(label)
-    return value is None, 0.0 if value is None else value, label
+    value = _number(label)
+    return value is None, value or Decimal(0), label

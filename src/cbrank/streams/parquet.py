@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from cbrank.streams.columns import Roles
 from cbrank.streams.rows import Complaints, Rows
 
+_BUFFER = 2**14  # bytes read ahead of each column: without, all of it in a row group is held
 _GAP = "fill gaps or leave such rows out before ranking, or drop the column"
 
 
@@ -24,7 +25,7 @@ def open_parquet(raw: IO[bytes], name: str) -> Iterator[Any]:
             f"{name}: Parquet files need PyArrow; pip install 'cbrank[parquet]'."
         ) from None
     try:
-        yield parquet.ParquetFile(raw)
+        yield parquet.ParquetFile(raw, buffer_size=_BUFFER, pre_buffer=False)
     except (pa.ArrowException, OSError) as reason:
         if isinstance(reason, OSError) and reason.errno is not None:
             raise
@@ -36,11 +37,12 @@ def read_parquet(
     file: Any, name: str, roles: Roles, start: int, rows: int, complaints: Complaints
 ) -> Iterator[Rows]:
     """Read `rows` rows at a time from row `start` on."""
-    names = file.schema_arrow.names
+    schema = file.schema_arrow
+    names = schema.names
     numeric = [names[place] for place in np.argsort(roles.codes, kind="stable")[-roles.n_numbers :]]
     numeric = numeric if roles.n_numbers else []
     for column in numeric:
-        _refuse_text(file.schema_arrow.field(column), name)
+        _refuse_text(schema.field(column), name)
     for first, table in _tables(file, [*numeric, *roles.texts], start, rows):
         places = np.arange(first + 1, first + 1 + table.num_rows)
         X = np.empty((table.num_rows, len(numeric)))

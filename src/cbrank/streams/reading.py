@@ -3,6 +3,7 @@
 import io
 import operator
 import os
+import queue
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import PurePath
@@ -12,15 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from cbrank.streams.ahead import read_ahead
+from cbrank.streams.ahead import Ready, read_ahead
 from cbrank.streams.columns import Columns, Roles
+from cbrank.streams.columns_state import WIDEST
 from cbrank.streams.csv import CsvParser, split_header
 from cbrank.streams.parquet import open_parquet, read_parquet
 from cbrank.streams.position import Position, mark
-from cbrank.streams.rows import FIRST_FEW, Complaints, Rows
+from cbrank.streams.rows import CHUNK_BYTES, FIRST_FEW, Complaints, Rows, rows_that_fit
 from cbrank.streams.sources import Opened, Source, find_sources, open_source, source_name
-from cbrank.streams.svmlight import LARGEST_INDEX, SvmlightParser
-from cbrank.streams.text import Lines, Parser, read_rows
+from cbrank.streams.svmlight import SvmlightParser
+from cbrank.streams.text import Lines, Parser, Size, read_rows
 
 Format = Literal["svmlight", "csv", "parquet"]
 
@@ -115,7 +117,8 @@ def open_stream(
     labels : bool, default=True
         Whether to read labels.
     chunk_rows : int, default=8192
-        Rows of a chunk; the last of a file, or one with malformed rows, may have fewer.
+        Rows of a chunk; the last of a file, or one with malformed rows, may have fewer, and so
+        have those of wide rows: as many as fit in 32 MiB of text and of numbers.
     on_error : {"raise", "skip"}, default="raise"
         What to do about a malformed row.
     max_errors : int, default=100
@@ -213,7 +216,8 @@ class Stream(Iterator[Chunk]):
         self.complaints: list[str] = []
         self._settings = settings
         self._labels = Complaints(settings.complaints.limit, position.errors)
-        self._items = read_ahead(_read(sources, position, settings))
+        self._ready: Ready = queue.SimpleQueue()
+        self._items = read_ahead(_read(sources, position, settings), self._ready)
 
     def __iter__(self) -> Self:
         return self
@@ -235,6 +239,10 @@ class Stream(Iterator[Chunk]):
         """Stop reading."""
         self._items.close()
 
+    def stop(self) -> None:
+        """Give at most the chunks that are read already; for a signal to call, at any moment."""
+        self._ready.put(None)
+
     def _meaning(self, item: _Item) -> Any:
         """Give the rows their meaning and move on to the place after them."""
         rows, name = item.rows, self.position.files[item.file].name
@@ -242,9 +250,11 @@ class Stream(Iterator[Chunk]):
             rows = rows._replace(labels=None)
         X, y, ids, faults = self.columns._encode(rows, learn=self._settings.learn, where=name)
         self._labels.count_in(rows.errors)
-        column = "" if self.columns.numeric_ is None else f", column {self.columns.label!r}"
+        column = 1 if self.columns.numeric_ is None else self.columns.label
         for row, sentence in faults:
-            self._labels.add(f"{name}, {item.unit} {rows.lines[row]}{column}: {sentence}")
+            self._labels.add(
+                f"{name}, {item.unit} {rows.lines[row]}, column {column!r}: {sentence}"
+            )
         _, sentences = self._labels.pop()
         self.complaints = [*self.complaints, *rows.complaints, *sentences][:FIRST_FEW]
         self.bytes_read = item.bytes_read
@@ -283,23 +293,39 @@ def _read_text(
     opened: Opened, name: str, form: Format | None, offset: int, line: int, settings: _Settings
 ) -> Iterator[tuple[Rows, int]]:
     """Read svmlight or comma-separated text from an offset on; give rows and bytes read."""
-    lines = Lines(opened, name)
-    text = lines.take()
-    if (form or _told_by_line(text)) == "svmlight":
+    lines, rows = Lines(opened, name), settings.rows
+    form, text = (form, lines.take()) if form else _told_by_text(lines)
+    if form == "svmlight":
         settings.columns._expect(sparse=True, name=name, learn=settings.learn)
         base = 0 if settings.columns.zero_based else 1
-        widest = settings.columns.max_features if settings.learn else LARGEST_INDEX
-        parser: Parser = SvmlightParser(settings.rows, base, widest)
+        widest = settings.columns.max_features if settings.learn else WIDEST
+        parser: Parser = SvmlightParser(rows, base, widest)
         begin, first_line = 0, 1
     else:
-        names, begin, first_line = split_header(text, name)
+        text, names, begin, first_line = _header(lines, text)
         if not names:
             return
-        parser = CsvParser(settings.rows, names, _roles(names, name, settings))
-    text = lines.cut(text, offset or lines.offset + begin)
+        roles = _roles(names, name, settings)
+        rows = rows_that_fit(rows, roles.n_numbers, len(roles.texts))
+        parser = CsvParser(rows, names, roles, lines.longest)
+    text = lines.cut(text, offset or min(lines.offset + begin, lines.end))
     line = line if offset else first_line
-    for rows in read_rows(lines, text, line, parser, settings.rows, settings.complaints):
-        yield rows, opened.consumed(rows.offset)
+    size = Size(rows, CHUNK_BYTES)
+    for found in read_rows(lines, text, line, parser, size, settings.complaints):
+        yield found, opened.consumed(found.offset)
+
+
+def _header(lines: Lines, text: bytes) -> tuple[bytes, list[str], int, int]:
+    """Return the text with the whole header in it, and what `split_header` tells of that."""
+    while True:
+        cut = lines.whole(text)
+        found = split_header(text[:cut], lines.name, over=lines.over and cut == len(text))
+        if found:
+            return text, *found
+        if cut < len(text):
+            size = f"{lines.longest >> 20} MiB"
+            raise ValueError(f"{lines.name}: there is no header line in its first {size}.")
+        text = lines.more(text, 0)
 
 
 def _read_parquet(
@@ -313,7 +339,8 @@ def _read_parquet(
         return
     with open_parquet(opened.raw, name) as file:
         roles = _roles(file.schema_arrow.names, name, settings)
-        for rows in read_parquet(file, name, roles, start, settings.rows, settings.complaints):
+        most = rows_that_fit(settings.rows, roles.n_numbers, len(roles.texts))
+        for rows in read_parquet(file, name, roles, start, most, settings.complaints):
             yield rows, size * rows.offset // file.metadata.num_rows
 
 
@@ -338,10 +365,23 @@ def _told_by_content(opened: Opened) -> Format | None:
     return "parquet" if opened.head(len(_PARQUET)) == _PARQUET else None
 
 
-def _told_by_line(text: bytes) -> Format:
+def _told_by_text(lines: Lines) -> tuple[Format, bytes]:
+    """Tell the format by the first line that has more than a comment, and return the text."""
+    text = lines.take()
+    while True:
+        cut = lines.whole(text)
+        form = _told_by_line(text[:cut])
+        if form or lines.over or cut < len(text):
+            return form or "svmlight", text
+        text = lines.more(text, 0)
+
+
+def _told_by_line(text: bytes) -> Format | None:
     """Tell svmlight text, a number and then words with colons, from comma-separated text."""
     lines = (line.partition(b"#")[0].split(None, 2) for line in io.BytesIO(text))
-    label, *words = next(filter(None, lines), [b"0"])
+    label, *words = next(filter(None, lines), [b""])
+    if not label:
+        return None
     try:
         float(label)
     except ValueError:

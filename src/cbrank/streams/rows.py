@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 FIRST_FEW = 10
+CHUNK_BYTES = 2**25  # of text, or of numbers: wide rows come in chunks of fewer than asked for
+_NUMBER, _TEXT = 8, 64  # bytes of a cell; of a short text, with what Python keeps beside it
 
 
 class Rows(NamedTuple):
@@ -64,6 +66,18 @@ class Complaints:
         if self.limit == 0:
             return ""
         return f" That is one more malformed row than the {self.limit} allowed."
+
+
+def rows_that_fit(rows: int, n_numbers: int, n_texts: int) -> int:
+    """Return the rows of a chunk: as many as are asked for, or as fit in `CHUNK_BYTES`.
+
+    Examples
+    --------
+    >>> rows_that_fit(8192, 10, 2), rows_that_fit(8192, 10_000, 0)
+    (8192, 419)
+    """
+    width = max(1, _NUMBER * n_numbers + _TEXT * n_texts)
+    return max(1, min(rows, CHUNK_BYTES // width))
 
 
 def texts_joined(pieces: list[dict[str, list[str]]], names: list[str]) -> dict[str, list[str]]:

@@ -11,13 +11,19 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from cbrank import kernels
+from cbrank._arrays import canonical, refuse_masked, refuse_unsound
+from cbrank._own import Owner
+
+Known = dict[str, NDArray[Any]]
+
+_BY_FEATURE = {"standard": ("counts", "means", "squares"), "maxabs": ("largest",)}
 
 _HUGE = np.finfo(np.float64).max
 _MANY = 2**52  # rows
 _MOST_SQUARED = 1e306  # and those of 2^52 rows more are still finite
 
 
-class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class StreamScaler(Owner, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Scale rows by what the stream has shown so far.
 
     Sparse rows are never centred, and may be wider than those before: features appear as a
@@ -49,6 +55,7 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     array([[2.]])
     """
 
+    _known: Known
     n_features_in_: int
     kind: Literal["standard", "unit", "maxabs", "none"]
 
@@ -59,7 +66,7 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def __init__(self, kind: str = "standard") -> None:
         self.kind = kind  # type: ignore[assignment]
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Learn the statistics anew.
 
         Parameters
@@ -74,8 +81,10 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         StreamScaler
             The scaler itself.
         """
-        self.__dict__.pop("_known", None)
-        return self.partial_fit(X, y)
+        self._validate_params()
+        with self._own.lock:
+            self._learn(X, anew=True)
+        return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Go on learning the statistics.
@@ -111,8 +120,8 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             The scaled rows.
         """
         self._validate_params()
-        X = self._check(X, learn=True)
-        return self._scaled(X, learn=True)
+        with self._own.lock:
+            return self._learn(X, anew=not self.__sklearn_is_fitted__())
 
     def transform(self, X: Any) -> Any:
         """Scale rows by the statistics as they are.
@@ -128,7 +137,10 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             The scaled rows.
         """
         check_is_fitted(self)
-        return self._scaled(self._check(X, learn=False), learn=False)
+        X, known = self._check(X, reset=False), self._known_so_far()
+        return self._scaled(
+            X, known if sp.issparse(X) else _widened(known, X.shape[1]), learn=False
+        )
 
     @property
     def n_rows_seen_(self) -> int:
@@ -145,47 +157,59 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def _check(self, X: Any, learn: bool) -> Any:
-        """Return checked rows; make room for what they teach."""
-        first = not self.__sklearn_is_fitted__()
-        form: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
-        with np.errstate(over="ignore", invalid="ignore"):  # the sum of huge numbers
-            if first or not sp.issparse(X):
-                X = validate_data(self, X, reset=first, **form)
-            else:
-                X = check_array(X, **form)
-        if sp.issparse(X):
-            _refuse_bad_places(X)
-        if first:
-            self._known = _nothing(self.kind)
-        self._widen(X.shape[1] if learn else 0)
-        if sp.issparse(X) and not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        return X
+    def _learn(self, X: Any, *, anew: bool) -> Any:
+        """Learn from all rows, and return them scaled, or from none."""
+        before = self.__dict__.copy()
+        try:
+            X = self._check(X, reset=anew)
+            width = X.shape[1] if anew else max(self.n_features_in_, X.shape[1])
+            known = _widened(_nothing(self.kind) if anew else self._known_so_far(), width)
+            scaled = self._scaled(X, known, learn=True)
+            self.__dict__.update(_known=known, n_features_in_=width)
+        except BaseException:
+            self.__dict__ = before
+            raise
+        return scaled
 
     def _widen(self, width: int) -> None:
-        """Make room for features a stream has not shown before."""
-        self.n_features_in_ = max(self.n_features_in_, width)
-        self._known = {
-            name: np.require(
-                known if name == "rows" else _widened(known, self.n_features_in_),
-                requirements="W",
-            )
-            for name, known in self._known.items()
-        }
+        """Make room for features that a stream has not shown before."""
+        with self._own.lock:
+            self._known = _widened(self._known, width)
+            self.n_features_in_ = max(self.n_features_in_, width)
 
-    def _scaled(self, X: Any, learn: bool) -> Any:
+    def _known_so_far(self) -> Known:
+        if self._known.keys() != {"rows", *_BY_FEATURE.get(self.kind, ())}:
+            raise ValueError(
+                f"kind cannot become {self.kind!r} in the middle of a stream: fit anew."
+            )
+        return self._known
+
+    def _check(self, X: Any, *, reset: bool) -> Any:
+        """Return checked rows; sparse ones may be wider than those before."""
+        form: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
+        refuse_masked("X", X)
+        if sp.issparse(X) and X.ndim == 2:
+            refuse_unsound("X", X)
+        with np.errstate(over="ignore", invalid="ignore"):  # the sum of huge numbers
+            if reset or not sp.issparse(X):
+                X = validate_data(self, X, reset=reset, **form)
+            else:
+                X = check_array(X, **form)
+        return canonical(X) if sp.issparse(X) else X
+
+    def _scaled(self, X: Any, known: Known, *, learn: bool) -> Any:
         if self.kind == "none":
-            self._known["rows"] += X.shape[0] if learn else 0
+            known["rows"] += X.shape[0] if learn else 0
             return X
         if not sp.issparse(X):
-            return self._scaled_dense(X, learn)
-        out = self._scaled_entries(X, learn)
+            return self._scaled_dense(X, known, learn)
+        out = self._scaled_entries(X, known, learn)
         return type(X)((out, X.indices, X.indptr), shape=X.shape)
 
-    def _scaled_dense(self, X: NDArray[np.float64], learn: bool) -> NDArray[np.float64]:
-        scaling, known, out = kernels.scaling, self._known, np.empty(X.shape)
+    def _scaled_dense(
+        self, X: NDArray[np.float64], known: Known, learn: bool
+    ) -> NDArray[np.float64]:
+        scaling, out = kernels.scaling, np.empty(X.shape)
         if self.kind == "standard":
             scaling.standard(X, learn, scaling.Moments(**known), out)
         elif self.kind == "maxabs":
@@ -195,8 +219,8 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             scaling.unit(ends, X.ravel(), learn, known["rows"], out.ravel())
         return out
 
-    def _scaled_entries(self, X: Any, learn: bool) -> NDArray[np.float64]:
-        scaling, known, out = kernels.scaling, self._known, np.empty(X.data.size)
+    def _scaled_entries(self, X: Any, known: Known, learn: bool) -> NDArray[np.float64]:
+        scaling, out = kernels.scaling, np.empty(X.data.size)
         indptr, indices = X.indptr.astype(np.int64), X.indices.astype(np.int64)
         if self.kind == "standard":
             moments = scaling.Moments(**known)
@@ -256,22 +280,18 @@ def _within_limits(name: str, known: NDArray[Any]) -> NDArray[Any]:
     return known if -most <= known.min() and known.max() <= most else np.clip(known, -most, most)
 
 
-def _refuse_bad_places(X: Any) -> None:
-    """Refuse indices that would send a kernel, which checks no bounds, out of its arrays."""
-    width = np.uint64(X.shape[1])
-    if (np.diff(X.indptr) < 0).any() or (
-        X.nnz and X.indices.view(f"u{X.indices.itemsize}").max() >= width
-    ):
-        raise ValueError(
-            f"X has {X.shape[1]} columns, and indices that are no columns: it is no sound matrix."
-        )
-
-
-def _nothing(kind: str) -> dict[str, NDArray[Any]]:
+def _nothing(kind: str) -> Known:
     """Return what is known before any row: the count of rows, and arrays by feature."""
-    names = {"standard": ("counts", "means", "squares"), "maxabs": ("largest",)}.get(kind, ())
-    return {"rows": np.zeros(1, np.int64)} | {name: np.zeros(0) for name in names}
+    rows = {"rows": np.zeros(1, np.int64)}
+    return rows | {name: np.zeros(0) for name in _BY_FEATURE.get(kind, ())}
 
 
-def _widened(known: NDArray[Any], width: int) -> NDArray[Any]:
-    return np.concatenate([known, np.zeros(width - len(known))]) if len(known) < width else known
+def _widened(known: Known, width: int) -> Known:
+    """Return what is known of that many features; all in new arrays if any has to change."""
+    missing = {name: max(0, width - len(array)) for name, array in known.items() if name != "rows"}
+    if not any(missing.values()) and all(array.flags.writeable for array in known.values()):
+        return known
+    return {
+        name: np.append(array, np.zeros(missing.get(name, 0), array.dtype))
+        for name, array in known.items()
+    }

@@ -173,10 +173,14 @@ def _raw(
 ) -> AbstractContextManager[io.BufferedReader]:
     if source != "-":
         return Path(source).open("rb")
-    shared = cast(io.BufferedReader, sys.stdin.buffer)
+    shared = getattr(sys.stdin, "buffer", None)
+    if shared is None:
+        raise ValueError("standard input is closed: there are no rows to read from '-'.")
     if own_input:
         with contextlib.suppress(OSError):
             return os.fdopen(os.dup(shared.fileno()), "rb")
+    if not isinstance(shared, io.BufferedReader):
+        shared = io.BufferedReader(shared)
     return contextlib.nullcontext(shared)
 
 

@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from cbrank import kernels
+from cbrank.streams.columns_state import WIDEST
 from cbrank.streams.rows import Complaints
 from cbrank.streams.sources import Source, open_source, source_name
-from cbrank.streams.text import Fault, Lines, Piece, read_rows, shown
+from cbrank.streams.text import Fault, Lines, Piece, Size, read_rows, shown
 
 if TYPE_CHECKING:
     from cbrank.kernels.svmlight import Parsed
 
-_ROOM = 2**21
-LARGEST_INDEX = 2**31 - 1
+_ROOM = 2**21  # bytes of text that room is made for at most before a longer line asks for more
 _WORD = re.compile(rb"[^\s#]*")
 
 Chunk = tuple[csr_array, NDArray[np.float64]]
@@ -73,8 +73,8 @@ def read_svmlight_chunks(
     rows = operator.index(rows)
     if rows < 1:
         raise ValueError(f"rows must be at least 1, got {rows}.")
-    limit = LARGEST_INDEX if n_features is None else operator.index(n_features)
-    if not 0 <= limit <= LARGEST_INDEX:
+    limit = WIDEST if n_features is None else operator.index(n_features)
+    if not 0 <= limit <= WIDEST:
         raise ValueError(f"n_features must lie between 0 and 2^31 - 1, got {n_features}.")
     return _chunks(path, rows, n_features, 0 if zero_based else 1, limit)
 
@@ -95,7 +95,7 @@ def _chunks(
     with open_source(path) as opened:
         lines = Lines(opened, source_name(path))
         parser = SvmlightParser(rows, base, limit)
-        for found in read_rows(lines, lines.take(), 1, parser, rows, Complaints(limit=0)):
+        for found in read_rows(lines, lines.take(), 1, parser, Size(rows), Complaints(limit=0)):
             X: Any = found.X
             width = max(width, X.shape[1])
             X.resize(X.shape[0], width)
@@ -105,19 +105,22 @@ def _chunks(
 class SvmlightParser:
     """The svmlight form, indices counted from `base` and below `limit`."""
 
-    def __init__(self, rows: int, base: int = 1, limit: int = LARGEST_INDEX) -> None:
+    def __init__(self, rows: int, base: int = 1, limit: int = WIDEST) -> None:
         self.rows, self.base, self.limit = rows, base, limit
-        self.size = _ROOM
+        self.size = 0
         self.room = kernels.svmlight.room(self.size, rows)
 
-    def parse(self, text: bytes, start: int, rows: int) -> tuple[Piece, int, Fault | None]:
+    def parse(
+        self, text: bytes, start: int, stop_at: int, rows: int
+    ) -> tuple[Piece, int, Fault | None]:
         """Return up to `rows` rows, where to go on, and why a row was left out, if one was."""
         svmlight = kernels.svmlight
         if len(text) > self.size:
-            self.size = 2 * len(text)
+            self.size = max(len(text), min(2 * self.size, _ROOM))
             self.room = svmlight.room(self.size, self.rows)
         found = self.room
-        svmlight.parse(np.frombuffer(text, np.uint8), start, rows, self.base, self.limit, found)
+        letters = np.frombuffer(text, np.uint8)
+        svmlight.parse(letters, start, stop_at, rows, self.base, self.limit, found)
         n_rows, n_entries, n_slow, stop, code, line = found.tally.tolist()
         too_large = self._finish(text, found, n_rows, n_slow)
         if too_large:
@@ -145,7 +148,7 @@ class SvmlightParser:
         shifts = np.cumsum([0] + [len(piece.values) for piece in data])
         ends = [piece.ends + shift for piece, shift in zip(data, shifts, strict=False)]
         indptr = np.concatenate([[0], *ends])
-        if shifts[-1] <= LARGEST_INDEX:
+        if shifts[-1] <= WIDEST:
             indptr = indptr.astype(np.int32)
         indices = np.concatenate([np.empty(0, np.int32), *(piece.indices for piece in data)])
         values = np.concatenate([np.empty(0), *(piece.values for piece in data)])
@@ -198,7 +201,7 @@ class SvmlightParser:
 
     def _out_of_range(self, word: str) -> str:
         last = self.limit - 1 + self.base
-        advice = "" if self.limit == LARGEST_INDEX else " Rows that wide must be allowed first."
+        advice = "" if self.limit == WIDEST else " Rows that wide must be allowed first."
         if self.base and word.lstrip("'0").startswith(":"):
             advice = " If indices start at 0 here, say zero_based=True."
         return f"the index of {word} is not between {self.base} and {last}.{advice}"

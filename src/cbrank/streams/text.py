@@ -1,4 +1,8 @@
-"""Lines of text to rows: the loop that the svmlight and CSV readers share."""
+"""Lines of text to rows: the loop that the svmlight and CSV readers share.
+
+What comes out is a function of the bytes alone. Where a block read ends, which a pipe or another
+size of the blocks would change, decides nothing: a row that is not whole waits for more text.
+"""
 
 import io
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +15,7 @@ from cbrank.streams.rows import Complaints, Rows
 from cbrank.streams.sources import Opened
 
 _BLOCK = 2**20
-_LONGEST_LINE = 2**26
+_LONGEST = 2**26  # bytes of a line, and of a row whose quoted cells run over several
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SHOWN = 24
 
@@ -22,7 +26,7 @@ class Fault(NamedTuple):
     line: int  # from 0, counted from where parsing began
     place: str  # the column, or nothing
     sentence: str
-    unfinished: bool = False  # whether more text may mend it
+    begin: int | None = None  # where the row begins, if more text may tell another story of it
 
 
 class Piece(NamedTuple):
@@ -36,46 +40,61 @@ class Piece(NamedTuple):
 class Parser(Protocol):
     """What a form of text needs: rows from text, and rows joined."""
 
-    def parse(self, text: bytes, start: int, rows: int) -> tuple[Piece, int, Fault | None]:
-        """Return up to `rows` rows, where to go on, and why a row was left out, if one was."""
+    def parse(
+        self, text: bytes, start: int, stop_at: int, rows: int
+    ) -> tuple[Piece, int, Fault | None]:
+        """Return up to `rows` rows, where to go on, and why a row was left out, if one was.
+
+        The rows begin between `start` and `stop_at`.
+        """
 
     def join(self, data: Sequence[Any]) -> tuple[Any, Any, dict[str, list[str]]]:
         """Return features, labels and texts of the pieces of a chunk."""
+
+
+class Size(NamedTuple):
+    """Where a chunk ends: at so many rows, or at the row that fills so many bytes of text."""
+
+    rows: int
+    text: int = 2**62
 
 
 class Lines:
     """Whole lines of a stream, about a megabyte at a time; each text ends with a newline."""
 
     def __init__(self, opened: Opened, name: str) -> None:
-        self.name = name
-        self.ended = False
+        self.name, self.longest = name, _LONGEST
         self.offset = 0  # in the stream, of the text handed out last
         self.end = 0  # of the stream as far as it was handed out
+        self.over = False  # whether no more lines come: the stream ends, or a line is too long
         stream = opened.stream
         self._read: Callable[[int], Any] = (
             stream.read1 if isinstance(stream, io.BufferedReader) else stream.read
         )
         self._skip = opened.skip
         self._kept = b""
+        self._too_long = False
 
-    def take(self, least: int = 0) -> bytes:
-        """Return whole lines of at least `least` bytes, else all that are left; at last none."""
-        parts, size = [self._kept], len(self._kept)
-        while data := self._read(_BLOCK):
-            if not isinstance(data, bytes):  # as a file that is open for text gives
-                kind = type(data).__name__
-                raise TypeError(f"{self.name} gives {kind}, not bytes: open it with 'rb'.")
-            size += len(data)
-            cut = data.rfind(b"\n") + 1
-            if cut and size >= least:
-                self._kept = data[cut:]
-                return self._hand_out(b"".join([*parts, data[:cut]]))
-            parts.append(data)
-            if size > _LONGEST_LINE:
-                raise ValueError(f"{self.name}: a line of more than {_LONGEST_LINE >> 20} MiB.")
-        self.ended, self._kept = True, b""
-        text = self._hand_out(b"".join(parts))
-        return text + b"\n" if text and not text.endswith(b"\n") else text
+    def take(self) -> bytes:
+        """Return some whole lines; at last none."""
+        text = self._next(1)
+        if self._too_long and not text:
+            raise ValueError(f"{self.name}: a line of more than {self.longest >> 20} MiB.")
+        return text
+
+    def more(self, text: bytes, begin: int) -> bytes:
+        """Return the text, that was handed out last, from `begin` on, with as much again after it.
+
+        Less is added, or nothing, where no more lines come.
+        """
+        rest, offset = text[begin:], self.offset + begin
+        text = rest + self._next(len(rest))
+        self.offset = offset
+        return text
+
+    def whole(self, text: bytes) -> int:
+        """Return where the last line ends that is among the first `longest` bytes of a text."""
+        return text.rfind(b"\n", 0, self.longest + 1) + 1
 
     def cut(self, text: bytes, offset: int) -> bytes:
         """Return the text, that was handed out last, from an offset on, or what comes there."""
@@ -89,6 +108,29 @@ class Lines:
         self.end = offset
         return self.take()
 
+    def _next(self, least: int) -> bytes:
+        """Return whole lines of at least `least` bytes, else all that are left."""
+        parts, whole, begun = [self._kept], 0, len(self._kept)
+        while not self._too_long and (data := self._read(min(_BLOCK, self.longest))):
+            if not isinstance(data, bytes):  # as a file that is open for text gives
+                kind = type(data).__name__
+                raise TypeError(f"{self.name} gives {kind}, not bytes: open it with 'rb'.")
+            cut = data.rfind(b"\n") + 1
+            if begun + (data.find(b"\n") if cut else len(data)) > self.longest:
+                self._too_long = True
+                break
+            whole, begun = (
+                (whole + begun + cut, len(data) - cut) if cut else (whole, begun + len(data))
+            )
+            if cut and whole >= least:
+                self._kept = data[cut:]
+                return self._hand_out(b"".join([*parts, data[:cut]]))
+            parts.append(data)
+        self.over, self._kept = True, b""
+        text = b"".join(parts)
+        text = self._hand_out(text[:whole] if self._too_long else text)
+        return text + b"\n" if text and not text.endswith(b"\n") else text
+
     def _hand_out(self, text: bytes) -> bytes:
         self.offset, self.end = self.end, self.end + len(text)
         if self.offset == 0 and text.startswith(_BYTE_ORDER_MARK):
@@ -98,45 +140,40 @@ class Lines:
 
 
 def read_rows(
-    lines: Lines, text: bytes, line: int, parser: Parser, rows: int, complaints: Complaints
+    lines: Lines, text: bytes, line: int, parser: Parser, size: Size, complaints: Complaints
 ) -> Iterator[Rows]:
-    """Read `rows` rows at a time from `text`, whose first line has the number `line`, and on."""
+    """Read chunks of a size from `text`, whose first line has the number `line`, and on.
+
+    Reading is taken up again behind the row that was left out, if its quotes are sound and it is
+    not too long, else behind its first line.
+    """
     chunk: list[Piece] = []
-    missing = rows
+    missing, begin = size.rows, lines.offset
     while text:
         at = 0
         while at < len(text):
-            piece, stop, fault = parser.parse(text, at, missing)
-            if fault and fault.unfinished and not lines.ended:
-                text, at = _with_more(lines, text, at), 0
-                continue
+            left = begin + size.text - lines.offset
+            piece, stop, fault = parser.parse(text, at, min(len(text), left), missing)
             if len(piece.lines):
                 chunk.append(piece._replace(lines=piece.lines + line))
                 missing -= len(piece.lines)
+            if fault and fault.begin is not None and not lines.over:
+                line += text.count(b"\n", at, fault.begin)
+                text, at = lines.more(text, fault.begin), 0
+                continue
             if fault:
                 where = f"{lines.name}, line {line + fault.line}{fault.place}"
                 complaints.add(f"{where}: {fault.sentence}")
             line += piece.passed if fault is None else text.count(b"\n", at, stop)
             at = stop
-            if missing == 0:
+            if missing == 0 or at >= left:
                 end = min(lines.offset + at, lines.end)
-                yield _joined(parser, chunk, end, line, complaints)
-                chunk, missing = [], rows
+                if chunk:
+                    yield _joined(parser, chunk, end, line, complaints)
+                chunk, missing, begin = [], size.rows, end
         text = lines.take()
     if chunk or complaints.count:
         yield _joined(parser, chunk, lines.end, line, complaints)
-
-
-def _with_more(lines: Lines, text: bytes, at: int) -> bytes:
-    """Return the text from `at` on, with at least as much again after it."""
-    begun, offset = text[at:], lines.offset + at
-    if len(begun) > _LONGEST_LINE:
-        raise ValueError(
-            f"{lines.name}: a quoted cell does not end within {_LONGEST_LINE >> 20} MiB."
-        )
-    text = begun + lines.take(len(begun))
-    lines.offset = offset
-    return text
 
 
 def _joined(

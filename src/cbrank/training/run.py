@@ -71,6 +71,8 @@ class Run:
         self.checkpoint, self.widest, self.reading = checkpoint, widest, reading
         self.skipped = 0  # malformed rows, in one pass
         self._can_be_kept = False  # as far as one can tell before the end
+        self.stopped = False
+        self._stream: Stream | None = None
 
     @property
     def files(self) -> tuple[FileMark, ...]:
@@ -84,11 +86,19 @@ class Run:
         while self.progress.passes < self.passes:
             with self._open() as stream:
                 yield from self._learned(stream)
+            if self.stopped:
+                return
             self.skipped = stream.position.errors
             self.progress.passes += 1
             self.progress.position = Position(stream.position.files)
         if not self.model.ranker.__sklearn_is_fitted__():
             raise ValueError(f"There are no rows to learn from in {', '.join(self.paths)}.")
+
+    def stop(self) -> None:
+        """Learn from no more chunks than are read; for a signal to call, also while it waits."""
+        self.stopped = True
+        if self._stream:
+            self._stream.stop()
 
     def keep(self) -> None:
         """Write a checkpoint, if there is to be one."""
@@ -149,6 +159,9 @@ class Run:
             raise ValueError(
                 f"A checkpoint knows of up to {MOST_FILES:,} files: join some of them."
             )
+        self._stream = stream
+        if self.stopped:
+            stream.stop()
         return stream
 
     def _learned(self, stream: Stream) -> Iterator[Stream]:

@@ -1,0 +1,32 @@
+"""What belongs to one object that learns and to no copy of it."""
+
+import threading
+from typing import Any, Self
+
+
+class Own:
+    """A lock and a note; copied or pickled with their owner, both begin anew."""
+
+    __slots__ = ("known", "lock")
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.known: Any = None  # what the owner has worked out for itself
+
+    def __reduce__(self) -> tuple[type[Self], tuple[()]]:
+        return type(self), ()
+
+
+class Owner:
+    """Base of what threads learn into one after the other: what changes it holds its own lock."""
+
+    _own: Own
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:  # noqa: ARG004
+        self = super().__new__(cls)
+        self._own = Own()
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: Any = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_own"}
