@@ -76,6 +76,16 @@ def test_a_size_is_that_of_the_arrays_not_of_junk_beside_them(name, parameter):
         restore("model", arrays | {"model.junk": np.zeros(10**6, np.uint8)}, facts)
 
 
+def test_a_size_that_is_not_said_is_the_usual_one():
+    arrays, facts = gather(model=seen_by(make("cbr-diagonal", buffer_size=50)))
+    for place in ("parameters", "began_with"):
+        del facts["model"][place]["buffer_size"]
+    with pytest.raises(ModelFileError, match="what it began with makes no sense"):
+        restore("model", arrays, facts)
+    facts["model"]["began_with"]["buffer_size"] = 50
+    assert restore("model", arrays, facts).buffer_size == 50
+
+
 def test_labels_of_a_huge_type_take_no_memory(tmp_path):
     arrays, facts = gather(model=seen_by(make("oam")))
     facts["model"]["classes"] = {"array": ["<U99999", ["a"] * 50_000]}

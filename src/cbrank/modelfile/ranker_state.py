@@ -80,11 +80,12 @@ def checked_ranker(kind: type[Ranker], arrays: Arrays, facts: Facts) -> Ranker:
     """Return a small ranker in the place of one that `ranker_from` can give back."""
     parameters = _parameters(kind, take(facts, "parameters", dict))
     began_with = _parameters(kind, take(facts, "began_with", dict))
-    beginning = parameters | began_with
+    now, first = kind(**parameters), kind(**parameters | began_with)
+    beginning = first.get_params(deep=False)
     classes = _classes(facts.get("classes"))
     sparse, n_features = take(facts, "sparse", bool), take(facts, "n_features", int)
-    _refuse_bad_parameters(kind(**parameters), classes)
-    kind(**beginning)._validate_params()
+    _refuse_bad_parameters(now, classes)
+    first._validate_params()
     sizes = {_WIDTH: n_features} | {
         name: beginning[name]
         for name in kind._shape_parameters
@@ -102,7 +103,7 @@ def checked_ranker(kind: type[Ranker], arrays: Arrays, facts: Facts) -> Ranker:
     _refuse_bad_buffer(within("buffer", own), n_features)
     if hasattr(ranker, "_race"):
         _refuse_bad_race(within("race", own), within("rivals", own))
-    for name, value in parameters.items():
+    for name, value in now.get_params(deep=False).items():
         setattr(ranker, name, value)
     ranker._shape = began_with
     ranker.n_features_in_ = n_features

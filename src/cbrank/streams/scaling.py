@@ -32,9 +32,9 @@ class StreamScaler(Owner, OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
     Parameters
     ----------
     kind : {"standard", "unit", "maxabs", "none"}, default="standard"
-        Divide each feature by its standard deviation, dense rows after taking its mean away;
-        divide each row by its length; divide each feature by its largest absolute value; or
-        leave rows as they are.
+        Divide each feature by its standard deviation, dense rows after taking its mean away,
+        where a number beyond 1e145 in size counts as that; divide each row by its length; divide
+        each feature by its largest absolute value; or leave rows as they are.
 
     Attributes
     ----------
