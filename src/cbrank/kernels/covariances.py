@@ -25,26 +25,36 @@ def factor(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     variances stay.
     """
     scale = scales(np.diag(matrix))
-    R = matrix / scale / scale[:, None]
+    R = matrix / scale
+    R /= scale[:, None]
     L, failed = lapack.dpotrf(R, lower=True)
-    return scale, _factor_weakened(R) if failed else L
+    if failed:
+        del L
+        L = _factor_weakened(R)
+    return scale, L
 
 
 def _factor_weakened(R: np.ndarray) -> np.ndarray:
     diagonal = np.where(np.diag(R) > 0.0, np.diag(R), 1.0)
-    most = np.sqrt(np.outer(diagonal, diagonal))
-    R = np.clip(R, -most, most)
+    most = np.outer(diagonal, diagonal)
+    np.sqrt(most, out=most)
+    np.minimum(R, most, out=R)
+    np.maximum(R, np.negative(most, out=most), out=R)
+    weakened = most
     for share in _EPSILON * 4.0 ** np.arange(_TRIES):
-        weakened = R / (1.0 + share)
+        np.divide(R, 1.0 + share, out=weakened)
         np.fill_diagonal(weakened, diagonal)
         L, failed = lapack.dpotrf(weakened, lower=True)
         if not failed:
             return L  # type: ignore[no-any-return]
+        del L
     raise LinAlgError("a covariance has numbers that are not finite")
 
 
 def inverse(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return D and the inverse of R, symmetric to the bit."""
     scale, L = factor(matrix)
-    lower = np.tril(lapack.dpotri(L, lower=True)[0])
-    return scale, lower + np.tril(lower, -1).T
+    whole = lapack.dpotri(L, lower=True, overwrite_c=True)[0]
+    for place in range(len(whole) - 1):
+        whole[place, place + 1 :] = whole[place + 1 :, place]
+    return scale, whole.T

@@ -46,13 +46,14 @@ def forget(
 
 def _widened(Sigma: np.ndarray, kept: float) -> np.ndarray:
     """Return F (k I + (1 - k) F'F)^-1 F' for Sigma = F F': symmetric and positive as it stands."""
-    scale, L = covariances.factor(Sigma)
-    F = scale[:, None] * L
-    inner = (1.0 - kept) * (F.T @ F)
+    scale, F = covariances.factor(Sigma)
+    F *= scale[:, None]
+    inner = F.T @ F
+    inner *= 1.0 - kept
     inner[np.diag_indices_from(inner)] += kept
-    root = linalg.solve_triangular(
-        linalg.cholesky(inner, lower=True, check_finite=False), F.T, lower=True, check_finite=False
-    )
+    inner = linalg.cholesky(inner, lower=True, overwrite_a=True, check_finite=False)
+    root = linalg.solve_triangular(inner, F.T, lower=True, check_finite=False)
+    del inner, F  # each as large as Sigma
     return root.T @ root  # type: ignore[no-any-return]
 
 

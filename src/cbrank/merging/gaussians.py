@@ -35,8 +35,12 @@ def merged(models: Sequence[Any], prior: Any) -> Any:
         mean = mean + _times(own, model.mu / unit) - shift
         average = average + _times(own, _average_since(model, prior) / unit) - shift
         tally += model.tally - prior.tally
+        del own  # as large as a model, like those to come
+    del before, shift
     covariance = _inverse(precision)
+    del precision
     mu, since = unit * _times(covariance, mean), unit * _times(covariance, average)
+    del mean, average
     return _model(prior, mu, since, _in_units(covariance, unit), tally)
 
 
@@ -62,7 +66,9 @@ def _model(prior: Any, mu: Floats, since: Floats, covariance: Floats, tally: Any
     behind = share * averaged_mean(prior) + (1.0 - share) * since - mu
     lag = boost_after(tally[ROWS]) * behind
     if isinstance(prior, SparseModel):
-        return SparseModel(np.column_stack([mu, covariance, lag, np.zeros_like(mu)]), tally)
+        features = np.zeros_like(prior.features)
+        features[:, 0], features[:, 1], features[:, 2] = mu, covariance, lag
+        return SparseModel(features, tally)
     confidence = covariance if isinstance(prior, FullModel) else 1.0 / covariance
     return type(prior)(mu, confidence, lag, tally)
 
@@ -117,7 +123,8 @@ def _in_units(matrix: Floats, unit: Floats) -> Floats:
     """Return a covariance, or a diagonal, of weights times their units; no variance gets lost."""
     if matrix.ndim == 1:
         return np.maximum(matrix * unit * unit, _TINY)
-    whole = matrix * unit * unit[:, None]
+    whole = matrix * unit
+    whole *= unit[:, None]
     np.fill_diagonal(whole, np.maximum(np.diag(whole), _TINY))
     return whole
 

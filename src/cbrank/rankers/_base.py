@@ -21,7 +21,7 @@ from cbrank._own import Owner
 from cbrank.rankers import _checks
 from cbrank.rankers._scorer import LinearScorer
 
-_DENSE_BLOCK = 2**20  # numbers of a sparse matrix made dense at a time
+DENSE_BLOCK = 2**20  # numbers of a sparse matrix made dense at a time
 _LAST_ROWS = 50  # kept of each class by rankers that learn without a buffer
 _ONE_ROW = np.zeros(1, np.int64)
 _ONE_LABEL = np.zeros(1, np.int64), np.ones(1, np.int64)
@@ -415,7 +415,7 @@ class Ranker(Owner, LinearScorer):
         if self._sparse or isinstance(X, np.ndarray):
             self._stream(X, labels, weights, order, parameters)
             return
-        block = max(1, _DENSE_BLOCK // X.shape[1])
+        block = max(1, DENSE_BLOCK // X.shape[1])
         for begin in range(0, len(order), block):
             rows = order[begin : begin + block]
             dense, here = X[rows].toarray(), np.arange(len(rows))

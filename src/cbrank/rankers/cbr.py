@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from cbrank import kernels
 from cbrank.rankers import _checks, _race
-from cbrank.rankers._base import Ranker, _refilled
+from cbrank.rankers._base import DENSE_BLOCK, Ranker, _refilled
 from cbrank.rankers._memory import refuse_if_too_large
 from cbrank.rankers._parts import Part, until_forgetting
 from cbrank.rankers._unbroken import whole
@@ -355,9 +355,15 @@ class CBRanker(Ranker):
 
     def _std(self, X: Any) -> Scores:
         """Return sqrt(x' Sigma x) of each row."""
-        if self._is_full():
-            spread = X @ self._model.Sigma
-            squares = X.multiply(spread).sum(axis=1) if sp.issparse(X) else (X * spread).sum(axis=1)
-        else:
+        if not self._is_full():
             squares = (X.multiply(X) if sp.issparse(X) else X * X) @ self._model.variances
+        elif sp.issparse(X):
+            squares = np.zeros(X.shape[0])
+            block = max(1, DENSE_BLOCK // X.shape[1])
+            for begin in range(0, X.shape[0], block):
+                rows = X[begin : begin + block]
+                spread = rows @ self._model.Sigma
+                squares[begin : begin + block] = rows.multiply(spread).sum(axis=1)
+        else:
+            squares = (X * (X @ self._model.Sigma)).sum(axis=1)
         return np.sqrt(np.maximum(np.asarray(squares).ravel(), 0.0))  # type: ignore[no-any-return]
