@@ -214,8 +214,10 @@ def _size(arrays, facts, random, others):
 
 def _junk(arrays, facts, random, others):
     """Put junk at any place of the facts, or take something away."""
-    value, path = facts, []
-    while isinstance(value, dict | list) and value and (not path or random.random() < 0.85):
+    believed = [part for part in ("model", "columns", "run") if part in facts]
+    path = [random.choice(believed if random.random() < 0.9 else list(facts))]
+    value = facts[path[0]]
+    while isinstance(value, dict | list) and value and random.random() < 0.92:
         path.append(random.choice(list(value) if isinstance(value, dict) else range(len(value))))
         value = value[path[-1]]
     holder = facts

@@ -111,6 +111,8 @@ def attempt(data, random, rows=b"", folder=None):
     if isinstance(contents.ranker, CBRanker):
         with _expected():
             cbrank.merge([contents.ranker, copy.deepcopy(contents.ranker)])
+    if folder and "run" in facts and random.random() < 0.2:
+        _go_on(data, rows, Path(folder))
     if folder and random.randrange(BY_COMMAND) == 0:
         by_command(data, rows, Path(folder))
     return True
@@ -201,10 +203,16 @@ def by_command(data, rows, folder):
         if left or result.exit_code not in (0, 1) or "internal error" in result.output:
             raise Broken(f"{line[0]}: {result.output[-300:]}") from result.exception
         (folder / "out.ckpt").unlink(missing_ok=True)
+
+
+def _go_on(data, rows, folder):
+    """Do what --resume does with a checkpoint."""
+    (folder / "forged").write_bytes(data)
+    (folder / "rows").write_bytes(rows)
     with _expected():
         found = Checkpoint(folder / "forged", ASKED, Every()).open()
         if found:
-            collections.deque(Run(found[0], [given], found[1]), maxlen=0)
+            collections.deque(Run(found[0], [str(folder / "rows")], found[1]), maxlen=0)
 
 
 # Very many files ----------------------------------------------------------------------------------

@@ -17,7 +17,6 @@ from cbrank.modelfile.container import Arrays, Facts
 from cbrank.modelfile.values import (
     from_json,
     take,
-    texts_from_arrays,
     texts_to_arrays,
     to_json,
     under,
@@ -25,6 +24,8 @@ from cbrank.modelfile.values import (
 )
 from cbrank.rankers import _checks
 from cbrank.rankers._base import Ranker
+from cbrank.streams.columns_state import MOST_COLUMNS
+from cbrank.streams.texts import Texts
 
 # Axes whose length changes as a ranker learns; in one tuple all are one length.
 _CHANGING_AXES = {"buffer": {"values": 2, "indices": 2}, "race": {"alive": 0}}
@@ -70,7 +71,8 @@ def ranker_from(kind: type[Ranker], arrays: Arrays, facts: Facts) -> Ranker:
         setattr(ranker, f"_{name}", _refilled(held, within(name, own)))
     ranker._threshold = _threshold(facts.get("threshold"))
     if len(own) < len(arrays):
-        ranker.feature_names_in_ = _names(within("names", arrays), ranker.n_features_in_)
+        names = _names(arrays, ranker.n_features_in_)
+        ranker.feature_names_in_ = np.fromiter(names, object, len(names))
     return ranker
 
 
@@ -105,6 +107,8 @@ def checked_ranker(kind: type[Ranker], arrays: Arrays, facts: Facts) -> Ranker:
     ranker._shape = began_with
     ranker.n_features_in_ = n_features
     _threshold(facts.get("threshold"))
+    if len(own) < len(arrays):
+        _names(arrays, n_features)
     return ranker
 
 
@@ -140,11 +144,13 @@ def _threshold(fact: Any) -> float | None:
     raise ValueError("its threshold is not a number")
 
 
-def _names(arrays: Arrays, n_features: int) -> NDArray[Any]:
-    names = texts_from_arrays(arrays)
+def _names(arrays: Arrays, n_features: int) -> Texts:
+    names = Texts.checked(within("names", arrays))
     if len(names) != n_features:
         raise ValueError(f"it has {n_features} features and names for {len(names)}")
-    return np.array(names, object)
+    if len(names) > MOST_COLUMNS:
+        raise ValueError(f"it has names for {len(names)} features, and may for {MOST_COLUMNS}")
+    return names
 
 
 def _refuse_bad_parameters(ranker: Ranker, classes: NDArray[Any]) -> None:
