@@ -14,6 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+STOPS = [signal.SIGINT, signal.SIGTERM]
+
 
 class Server:
     """A process that forks; `threads` and `cores` are what its children compute with."""
@@ -69,6 +71,7 @@ def serve():
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, json.loads(sys.argv[1]))  # before NumPy counts them
     warm_up()
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)  # for children, until they are on their way
     for request in sys.stdin:
         process = os.fork()
         if not process:
@@ -121,7 +124,10 @@ def carry_out(folder, line, errors, piped, block, chunk):
         os.dup2(told, 1)
         os.dup2(told, 2)
         resize(block, chunk)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
         code = command(line)
+    except KeyboardInterrupt:
+        code = 128 + signal.SIGINT
     finally:
         os._exit(code)
 

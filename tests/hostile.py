@@ -18,7 +18,7 @@ HOSTILE = {
     "huge": lambda X: X * 1e150,
     "largest": lambda X: X * 1.3e154,
     "tiny": lambda X: X * 1e-160,
-    "far apart": lambda X: X * 10.0 ** np.array([-120, -10, 0, 80, 120]),
+    "far apart": lambda X: X * 10.0 ** np.array([-150, -10, 0, 80, 150]),
     "one huge cell": lambda X: np.where(np.arange(X.size).reshape(X.shape) == 52, 1e150, X),
     "copies": lambda X: np.hstack([X, X, 1e6 * X[:, :1]]),
     "constant": lambda X: np.hstack([X, np.full((len(X), 3), [1e6, 0.0, -1.0])]),

@@ -27,6 +27,7 @@ from cbrank.training import Checkpoint, Every, Model, Progress
 EARLIER = FOLDER / "0.1.0"
 
 
+@pytest.mark.filterwarnings("ignore")  # scikit-learn warns of rows without names
 def test_a_few_thousand_forged_files_give_sentences():
     tally = fuzz(3000, seed=0, keep=False)
     assert not tally.broken

@@ -1,12 +1,13 @@
 """Interrupted anywhere, a ranker has learned the rows up to some row, every learner alike."""
 
 import copy
+import dis
+import functools
 import itertools
 import os
 import signal
 import sys
 import threading
-from functools import partial
 
 import numpy as np
 import pytest
@@ -20,14 +21,25 @@ from cbrank.streams import StreamScaler
 OURS = ("rankers", "kernels", "streams", "river.py", "_own.py")
 
 
+@functools.cache
+def checkpoints(code):
+    """Return where Python looks for signals in a function: after calls, on entry and in loops."""
+    places, called = set(), False
+    for step in dis.get_instructions(code):
+        if called or step.opname in ("RESUME", "JUMP_BACKWARD"):
+            places.add(step.offset)
+        called = step.opname.startswith("CALL")
+    return places
+
+
 def interrupted_at(step, number):
-    """Raise KeyboardInterrupt before that instruction of our Python code; say whether it has one."""
+    """Raise KeyboardInterrupt at that checkpoint of our Python code; say whether it has so many."""
     left = number
 
     def count(frame, event, argument):
         nonlocal left
         frame.f_trace_opcodes = True
-        if event == "opcode":
+        if event == "opcode" and frame.f_lasti in checkpoints(frame.f_code):
             left -= 1
             if left == 0:
                 raise KeyboardInterrupt
@@ -53,7 +65,7 @@ def everywhere(prepared, step, stride):
     for number in itertools.count(1, stride):
         subject = prepared()
         if not interrupted_at(lambda subject=subject: step(subject), number):
-            assert number > stride
+            assert number > 1
             return
         yield subject
 
@@ -65,11 +77,11 @@ def rows(count, width=3, seed=0):
 
 
 KINDS = {
-    "auto": (CBRanker(buffer_size=3, random_state=0), 61),
-    "auto-forgetting": (CBRanker(buffer_size=3, forgetting=0.01, random_state=0), 307),
-    "auto-sparse": (CBRanker(buffer_size=3, covariance="diagonal", random_state=0), 37),
-    "forgetting": (CBRanker(0.1, buffer_size=3, forgetting=0.01), 41),
-    "reservoir": (CBRanker(0.1, buffer_size=3, policy="reservoir", random_state=0), 13),
+    "auto": (CBRanker(buffer_size=3, random_state=0), 11),
+    "auto-forgetting": (CBRanker(buffer_size=3, forgetting=0.01, random_state=0), 41),
+    "auto-sparse": (CBRanker(buffer_size=3, covariance="diagonal", random_state=0), 13),
+    "forgetting": (CBRanker(0.1, buffer_size=3, forgetting=0.01), 5),
+    "reservoir": (CBRanker(0.1, buffer_size=3, policy="reservoir", random_state=0), 1),
 }
 
 
@@ -101,11 +113,11 @@ def same(one, other):
 def test_a_first_chunk_and_a_fit_are_learned_whole_or_not_at_all(name):
     X, y = rows(40)
     fresh, whole = make(name), make(name).partial_fit(X, y)
-    for subject in everywhere(lambda: make(name), lambda it: it.partial_fit(X, y), 97):
+    for subject in everywhere(lambda: make(name), lambda it: it.partial_fit(X, y), 11):
         assert {*vars(subject)} == {*vars(fresh)} or same(subject, whole)
     before = make(name, n_passes=2).fit(X[::-1], y)
     whole = make(name, n_passes=2).fit(X, y)
-    for subject in everywhere(lambda: copy.deepcopy(before), lambda it: it.fit(X, y), 397):
+    for subject in everywhere(lambda: copy.deepcopy(before), lambda it: it.fit(X, y), 37):
         expected = before if same(subject, before) else whole
         assert same(subject, expected)
         assert subject.threshold_ == expected.threshold_
@@ -116,7 +128,7 @@ def test_an_interrupted_search_leaves_the_ranker_as_it_was():
     X, y = rows(40)
     before = CBRankerCV(Cs=[0.1, 1.0], cv=2, random_state=0).fit(X, y)
     whole = copy.deepcopy(before).fit(X[::-1], y)
-    for subject in everywhere(lambda: copy.deepcopy(before), lambda it: it.fit(X[::-1], y), 997):
+    for subject in everywhere(lambda: copy.deepcopy(before), lambda it: it.fit(X[::-1], y), 101):
         expected = before if same(subject, before) else whole
         assert same(subject, expected)
         assert subject.scores_.tolist() == expected.scores_.tolist()
@@ -206,7 +218,7 @@ def test_signals_at_any_time_leave_a_row_boundary(interrupted_after):
     ends = {400: begun}
     for delay in np.geomspace(1e-4, 0.3, 25):
         subject = copy.deepcopy(begun)
-        interrupted_after(delay, partial(subject.partial_fit, X[400:], y[400:]))
+        interrupted_after(delay, functools.partial(subject.partial_fit, X[400:], y[400:]))
         end = int(subject.n_seen_.sum())
         if end not in ends:
             ends[end] = copy.deepcopy(begun).partial_fit(X[400:end], y[400:end])
@@ -220,11 +232,11 @@ def test_a_scaler_learns_all_rows_or_none():
     before = StreamScaler().fit(narrow)
     after = copy.deepcopy(before).partial_fit(wide)
     states = {len(scaler._known["means"]): scaler._known for scaler in (before, after)}
-    for subject in everywhere(lambda: copy.deepcopy(before), lambda it: it.partial_fit(wide), 7):
+    for subject in everywhere(lambda: copy.deepcopy(before), lambda it: it.partial_fit(wide), 1):
         assert subject.n_features_in_ == len(subject._known["means"])
         for key, array in states[subject.n_features_in_].items():
             np.testing.assert_array_equal(subject._known[key], array)
-    for subject in everywhere(lambda: copy.deepcopy(before), lambda it: it.fit(X), 7):
+    for subject in everywhere(lambda: copy.deepcopy(before), lambda it: it.fit(X), 1):
         assert subject.n_features_in_ == len(subject._known["means"])
         assert (subject.n_features_in_, subject.n_rows_seen_) in [(2, 20), (4, 30)]
 
@@ -241,10 +253,36 @@ def test_an_interrupted_river_classifier_goes_on():
         for x, label in stream[:20]:
             begun.learn_one(x, label)
         for subject in everywhere(
-            lambda begun=begun: copy.deepcopy(begun), lambda it: it.learn_one(*stream[20]), 11
+            lambda begun=begun: copy.deepcopy(begun), lambda it: it.learn_one(*stream[20]), 2
         ):
             learned = int(subject.ranker_.n_seen_.sum())
             for x, label in stream[learned:]:
                 subject.learn_one(x, label)
             assert subject.ranker_.n_seen_.sum() == 40
             assert subject.feature_names_ == [f"f{j}" for j in range(5)]
+
+
+@pytest.mark.parametrize("call", [1, 2, 3, 4])
+def test_threads_of_matrix_products_come_back(call, monkeypatch):
+    threads, calls = {"one": 4, "other": 3}, itertools.count(1)
+
+    class Library:
+        def __init__(self, name):
+            self.name = name
+
+        def get_num_threads(self):
+            return threads[self.name]
+
+        def set_num_threads(self, number):
+            threads[self.name] = number
+            if next(calls) == call:
+                raise KeyboardInterrupt
+
+    libraries, one_thread = [*map(Library, threads)], kernels.threads._OneThread()
+    monkeypatch.setattr(kernels.threads, "_libraries", lambda: libraries)
+    with pytest.raises(KeyboardInterrupt), one_thread:
+        assert threads == {"one": 1, "other": 1}
+    assert threads == {"one": 4, "other": 3}
+    with one_thread:
+        assert threads == {"one": 1, "other": 1}
+    assert threads == {"one": 4, "other": 3}

@@ -94,6 +94,35 @@ def test_rows_of_many_threads_are_all_learned_while_others_read():
         assert ranker.threshold_ == copy.deepcopy(ranker).threshold_
 
 
+def test_copies_made_while_another_thread_learns_go_on():
+    X, y = rows(240, 60, 0.1)
+    wide, labels = rows(6, 60, 1.0, seed=1)
+    chunks = [(sparse.csr_array(X), y), (sparse.csr_array(wide), labels)]
+    ranker = CBRanker(0.1, covariance="diagonal").partial_fit(*chunks[1])
+    left = threading.Event()
+
+    def learn():
+        try:
+            for number in range(40):
+                ranker.partial_fit(*chunks[number % 2])
+                ranker._resize(60 + number)
+                ranker._resize(60)
+        finally:
+            left.set()
+
+    def take_copies():
+        while not left.is_set():
+            whole = copy.deepcopy(ranker)
+            assert whole.n_seen_.sum() % 246 in (0, 6)  # never in the midst of a chunk
+            for other in (whole, pickle.loads(pickle.dumps(ranker))):
+                width = other.n_features_in_
+                one = sparse.csr_array(np.ones((1, width)))
+                assert np.isfinite(other.partial_fit(one, [1]).decision_function(one)).all()
+
+    at_once(learn, take_copies)
+    assert ranker.n_seen_.sum() == 20 * 246 + 6
+
+
 def test_copies_do_not_wait_for_each_other():
     X, y = rows(40, 3)
     ranker = CBRanker(0.1).partial_fit(X, y)

@@ -660,3 +660,11 @@ def test_help_names_every_command():
     assert "update" in out
     out, _ = call("train", "--help")
     assert "cbrank train clicks.svm -o clicks.model\n" in out
+
+
+def test_an_interrupt_while_options_are_looked_at_is_exit_130_too(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main, "parse_args", interrupted)
+    assert CliRunner().invoke(main, ["train", "x", "-o", "m"]).exit_code == 130

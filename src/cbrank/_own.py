@@ -1,6 +1,7 @@
 """What belongs to one object that learns and to no copy of it."""
 
 import threading
+from copy import deepcopy
 from typing import Any, Self
 
 
@@ -28,5 +29,15 @@ class Owner:
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        state: Any = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_own"}
+        with self._own.lock:
+            state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
+        state.pop("_own", None)
+        return state
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return a copy of one moment, between two chunks that are learned."""
+        memo[id(self)] = twin = type(self).__new__(type(self))
+        with self._own.lock:
+            state = deepcopy(self.__getstate__(), memo)
+        getattr(twin, "__setstate__", twin.__dict__.update)(state)
+        return twin

@@ -37,6 +37,10 @@ class _Lazy(click.Group):
         module: Any = importlib.import_module(f"cbrank.cli.{cmd_name}")
         return module.command  # type: ignore[no-any-return]
 
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        with in_one_sentence():
+            return super().make_context(*args, **extra)
+
     def invoke(self, ctx: click.Context) -> Any:
         _open_what_is_closed()
         with in_one_sentence():

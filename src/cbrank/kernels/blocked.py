@@ -24,7 +24,6 @@ from cbrank.kernels._jit import jit, kernel
 from cbrank.kernels.buffers import row_weight, store
 from cbrank.kernels.confidence import (
     EPSILON,
-    ROUNDING,
     ROWS,
     SMALLEST_VARIANCE,
     TIED,
@@ -32,6 +31,7 @@ from cbrank.kernels.confidence import (
     WIDEST,
     boost_of,
     count_pair,
+    least_sound,
     narrow,
     narrowed,
     scw_step,
@@ -227,12 +227,12 @@ def _is_wide(table, new, old):
 @jit
 def _is_rounding(table, new, old, square, variance):
     """Say whether z' Sigma z may be rounding, as `is_rounding` does."""
-    if variance >= ROUNDING * square:
+    if variance >= least_sound(square):
         return False
     square = 0.0
     for i in range(new.size):
         square += (new[i] - old[i]) ** 2 * table.left[i]
-    return not variance >= ROUNDING * square
+    return not variance >= least_sound(square)
 
 
 @jit

@@ -60,7 +60,10 @@ def empty_sparse(capacity: int, seed: int) -> SparseBuffer:
 
 
 def widened(buffer: SparseBuffer, width: int) -> SparseBuffer:
-    """Return `buffer` with room for rows of `width` non-zeros, and not far more than it needs."""
+    """Return `buffer` with room for rows of `width` non-zeros, and not far more than it needs.
+
+    A buffer of another width shares nothing with `buffer`, which others may still be reading.
+    """
     width = max(width, int(buffer.length.max(initial=0)))
     if width <= buffer.values.shape[2] <= 4 * width:
         return buffer
@@ -69,7 +72,7 @@ def widened(buffer: SparseBuffer, width: int) -> SparseBuffer:
     held = min(width, buffer.values.shape[2])
     values[..., :held] = buffer.values[..., :held]
     indices[..., :held] = buffer.indices[..., :held]
-    return buffer._replace(values=values, indices=indices)
+    return SparseBuffer(values, indices, *(array.copy() for array in buffer[2:]))
 
 
 @jit

@@ -20,7 +20,9 @@ EPSILON = np.finfo(np.float64).eps
 LARGEST_C = 1e150  # a larger one would not change a step, but could overflow
 SMALLEST_VARIANCE = 1e-305  # of a weight: it and its inverse are normal numbers
 _SMALLEST_PAIR = 1e-290  # variance of a pair that may move the mean: beta stays finite
-ROUNDING = 1e-12  # share of its terms below which a sum may be that: four digits are left above it
+_ROUNDING = 1e-12  # share of its terms below which the variance of a pair may be rounding alone
+_VAGUE = 1e-7  # share below which it has lost half its digits, and depends on the order of sums
+_SURE = 1e-4  # variance of a score that is sure enough to be left alone if it is vague
 WIDEST = 2.0**17  # deviation of a score that one column may bring about: see narrowed
 _ALL_BUT_ROUNDING = 1.0 - 1e-12  # of the wanted margin: the pair updated last has just that
 TIED = 1e-9  # share of two scores by which they differ where rounding might tell
@@ -174,12 +176,18 @@ def is_rounding(variance, z, square, Sigma):
     of large numbers. What is left of it in the end may have any size and sign, and would move the
     mean anywhere. `square` is that of z.
     """
-    if variance >= ROUNDING * square:  # as no variance is above the prior's, which is 1
+    if variance >= least_sound(square):  # as no variance is above the prior's, which is 1
         return False
     square = 0.0
     for i in range(z.size):
         square += z[i] * z[i] * Sigma[i, i]
-    return not variance >= ROUNDING * square
+    return not variance >= least_sound(square)
+
+
+@jit
+def least_sound(square):
+    """Return the least variance of a pair to go by, given the sum of z^2 times the variances."""
+    return max(_ROUNDING * square, min(_VAGUE * square, _SURE))
 
 
 # The prior has unit variance: of a 64-bit id it believes that it may move scores by 1e19, and it

@@ -13,7 +13,10 @@ from threadpoolctl import ThreadpoolController
 
 
 class _OneThread:
-    """Keep BLAS to one thread for as long as anyone, in any thread, is inside."""
+    """Keep BLAS to one thread for as long as anyone, in any thread, is inside.
+
+    An interrupt on the way in or out takes nobody's threads away for good.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -24,16 +27,27 @@ class _OneThread:
         with self._lock:
             if not self._inside:
                 self._before = [(library, library.get_num_threads()) for library in _libraries()]
-                for library, _ in self._before:
-                    library.set_num_threads(1)
+                try:
+                    for library, _ in self._before:
+                        library.set_num_threads(1)
+                except BaseException:
+                    self._give_back()
+                    raise
             self._inside += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._inside -= 1
             if not self._inside:
-                for library, threads in self._before:
-                    library.set_num_threads(threads)
+                try:
+                    self._give_back()
+                except BaseException:
+                    self._give_back()
+                    raise
+
+    def _give_back(self) -> None:
+        for library, threads in self._before:
+            library.set_num_threads(threads)
 
 
 @functools.cache

@@ -30,7 +30,7 @@ def merged(models: Sequence[Any], prior: Any) -> Any:
     mean = average = shift = _times(precision, prior.mu / unit)
     before = precision.copy()
     for model in models:
-        own = _precision(model, unit)
+        own = _at_least(before, _precision(model, unit))
         precision += own - before
         mean = mean + _times(own, model.mu / unit) - shift
         average = average + _times(own, _average_since(model, prior) / unit) - shift
@@ -120,10 +120,21 @@ def _inverse(matrix: Floats) -> Floats:
 
 
 def _in_units(matrix: Floats, unit: Floats) -> Floats:
-    """Return a covariance, or a diagonal, of weights times their units; no variance becomes zero."""
+    """Return a covariance, or a diagonal, of weights times their units; no variance gets lost."""
     if matrix.ndim == 1:
         return np.maximum(matrix * unit * unit, _TINY)
     whole = matrix * unit
     whole *= unit[:, None]
     np.fill_diagonal(whole, np.maximum(np.diag(whole), _TINY))
     return whole
+
+
+def _at_least(prior: Floats, precision: Floats) -> Floats:
+    """Return a precision whose diagonal is not below the prior's, as none is that went on from it.
+
+    Kernels keep variances above a least one, which those of a merged prior may be below.
+    """
+    if precision.ndim == 1:
+        return np.maximum(prior, precision)
+    np.fill_diagonal(precision, np.maximum(np.diag(prior), np.diag(precision)))
+    return precision

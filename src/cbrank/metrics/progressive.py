@@ -46,6 +46,11 @@ class ProgressiveAUC(Owner):
         self.pos_label = pos_label
         self._window = kernels.window_auc.empty(self.window)
 
+    def __getstate__(self) -> dict[str, Any]:
+        with self._own.lock:  # links that are half changed would lead nowhere
+            window = type(self._window)(*map(np.copy, self._window))
+            return super().__getstate__() | {"_window": window}
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}(window={self.window!r}, pos_label={self.pos_label!r})"
 

@@ -307,6 +307,8 @@ class Ranker(Owner, LinearScorer):
         for name, value in vars(self).items():
             if isinstance(value, tuple) and hasattr(value, "_fields"):
                 setattr(self, name, _writeable(value))
+                if hasattr(value, "features"):  # pickled in the midst of a row, it has notes of it
+                    getattr(self, name).features[..., kernels.sparse_diagonal.PLACE] = 0.0
 
     def _check(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool
@@ -353,14 +355,15 @@ class Ranker(Owner, LinearScorer):
 
     def _resized(self, n_features: int) -> dict[str, Any]:
         """Return the attributes of a ranker with that many features that differ."""
-        resized = {
-            "_model": _refilled(self._new_model(n_features), self._model),
-            "n_features_in_": n_features,
-        }
-        if not self._sparse:
+        if self._sparse:
+            buffer = self._buffer._make(
+                map(np.copy, self._buffer)
+            )  # the old goes with the old model
+        else:
             fresh = kernels.buffers.empty_dense(self._buffer.rows.shape[1], n_features, 1)
-            resized["_buffer"] = _refilled(fresh, self._buffer)
-        return resized
+            buffer = _refilled(fresh, self._buffer)
+        model = _refilled(self._new_model(n_features), self._model)
+        return {"_model": model, "_buffer": buffer, "n_features_in_": n_features}
 
     def _class_weights(
         self, classes: NDArray[Any], counts: NDArray[np.int64] | None = None

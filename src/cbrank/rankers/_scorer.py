@@ -65,24 +65,28 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         self._fitted("threshold_")
         if self._threshold is not None:
             return self._threshold
-        seen = self._buffer.seen
+        buffer = self._buffer
+        seen = buffer.seen.copy()
         if not seen.all():
             return np.inf if seen[0] else -np.inf
         costs = tuple(self._class_weights(self.classes_, seen).tolist())
         given = (*costs, getattr(self, "average", None), int(seen.sum()))
         known = self._stream_threshold
         if known is None or known[0] != given:
-            self._stream_threshold = known = given, self._buffered_threshold(*costs)
+            share = float(seen[1] / seen.sum())
+            self._stream_threshold = known = given, self._buffered_threshold(buffer, share, *costs)
         return known[1]
 
-    def _buffered_threshold(self, cost_fp: float, cost_fn: float) -> float:
-        """Return the optimal operating point of the buffered rows at the stream's class shares."""
-        labels, scores = self._buffered_scores()
-        if not np.isfinite(scores).all():
+    def _buffered_threshold(
+        self, buffer: Any, share: float, cost_fp: float, cost_fn: float
+    ) -> float:
+        """Return the optimal operating point of buffered rows at the stream's share of positives."""
+        labels, rows = self._rows_of(buffer)
+        scores = self._scores(rows)
+        if not np.isfinite(scores).all() or len(np.unique(labels)) < 2:
             return np.inf
-        positive, weights = labels == 1, np.ones(len(scores))
-        prior = self._buffer.seen[1] / self._buffer.seen.sum()
-        return operating_point_of(positive, scores, weights, cost_fp, cost_fn, prior).threshold
+        weights = np.ones(len(scores))
+        return operating_point_of(labels == 1, scores, weights, cost_fp, cost_fn, share).threshold
 
     @staticmethod
     def _operating_point(
@@ -98,22 +102,24 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return labels, self._scores(rows)
 
     def _buffered_rows(self) -> tuple[NDArray[np.int64], Any]:
-        """Return the labels of the buffered rows, and the rows: all of one buffer and one moment.
+        """Return the labels of the buffered rows, and the rows."""
+        return self._rows_of(self._buffer)
 
-        While another thread learns, slots fill and a sparse buffer gives way to a wider one.
-        """
-        buffer = self._buffer
+    def _rows_of(self, buffer: Any) -> tuple[NDArray[np.int64], Any]:
+        """Return the labels of a buffer's rows, and the rows, while another thread may fill it."""
         sizes = buffer.size.copy()
         labels = np.repeat([0, 1], sizes)
-        if not self._sparse:
+        if "rows" in buffer._fields:
             held = zip(buffer.rows, sizes, strict=True)
             return labels, np.concatenate([rows[:size] for rows, size in held])
         held = np.arange(buffer.length.shape[1]) < sizes[:, None]
         length, begin = buffer.length[held], np.flatnonzero(held) * buffer.values.shape[2]
         indptr = np.concatenate([[0], np.cumsum(length)])
         at = np.arange(indptr[-1]) + np.repeat(begin - indptr[:-1], length)
-        rows = (buffer.values.ravel()[at], buffer.indices.ravel()[at], indptr)
-        return labels, sp.csr_array(rows, shape=(len(length), self.n_features_in_))
+        indices = buffer.indices.ravel()[at]
+        width = max(self.n_features_in_, int(indices.max(initial=0)) + 1)
+        rows = (buffer.values.ravel()[at], indices, indptr)
+        return labels, sp.csr_array(rows, shape=(len(length), width))
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the ranking score of each row: the higher, the likelier positive.
