@@ -3,7 +3,7 @@
 ``python tests/fuzz_model_files.py --count 1000000`` changes files of every kind, most of them with
 a checksum that fits, opens them in two processes, and scores, learns, inspects, saves, exports and
 merges what opens. Nothing but a sentence may come of it: no crash, no hang, no error of any other
-kind, and no more memory than `file_memory.allowed` says. A file that breaks this is kept as
+kind, and no more memory than `file_memory.allowed` says (Linux tells). A file that breaks it is kept as
 ``fuzz-failure-NUMBER.cbrank``, and ``--only NUMBER`` with the same seed makes it again.
 
 With --atheris, libFuzzer leads changes of bytes to code they have not reached yet.
@@ -356,7 +356,8 @@ class Tally:
 
 def run(count, seed, keep=True, workers=WORKERS):
     """Try so many files; return what came of it."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         files = seeds(Path(folder))
         for file in files:  # compile all there is before processes part
             assert attempt(file.data, random.Random(0), file.rows), file.name
