@@ -11,8 +11,10 @@ import pytest
 from learners import RANKERS, SPARSE, arrays, make
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 
-from cbrank import CBRanker
+import cbrank
+from cbrank import CBRanker, OAMRanker
 from cbrank.metrics import ProgressiveAUC
 from cbrank.river import RankingClassifier
 from cbrank.streams import StreamScaler
@@ -92,6 +94,29 @@ def test_rows_of_many_threads_are_all_learned_while_others_read():
         at_once(learn_all, read)
         assert ranker.n_seen_.sum() == 400
         assert ranker.threshold_ == copy.deepcopy(ranker).threshold_
+
+
+def test_files_written_while_another_thread_learns_are_of_one_moment(tmp_path):
+    X, y = rows(200, 30, 0.3)
+    chunk, left = (sparse.csr_array(X), y), threading.Event()
+    ranker = OAMRanker().partial_fit(*chunk)
+    scaled = make_pipeline(StreamScaler("maxabs").fit(chunk[0]), ranker)
+
+    def learn():
+        try:
+            for _ in range(30):
+                ranker.partial_fit(*chunk)
+        finally:
+            left.set()
+
+    def save():
+        while not left.is_set():
+            for model in (ranker, scaled):
+                cbrank.save(model, tmp_path / "model")
+                assert np.isfinite(cbrank.load(tmp_path / "model").predict(chunk[0])).all()
+            assert cbrank.load(tmp_path / "model")[-1].n_seen_.sum() % 200 == 0
+
+    at_once(learn, save)
 
 
 def test_copies_made_while_another_thread_learns_go_on():

@@ -1,6 +1,8 @@
 """What belongs to one object that learns and to no copy of it."""
 
 import threading
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from typing import Any, Self
 
@@ -41,3 +43,13 @@ class Owner:
             state = deepcopy(self.__getstate__(), memo)
         getattr(twin, "__setstate__", twin.__dict__.update)(state)
         return twin
+
+
+@contextmanager
+def undisturbed(objects: Iterable[Any]) -> Iterator[None]:
+    """Let nobody change those of the objects that threads take turns with."""
+    with ExitStack() as stack:
+        for item in objects:
+            if isinstance(item, Owner):
+                stack.enter_context(item._own.lock)
+        yield

@@ -9,6 +9,7 @@
 import os
 from typing import Any
 
+from cbrank._own import undisturbed
 from cbrank.modelfile.atomic import atomic_write
 from cbrank.modelfile.container import ModelFileError, read, write
 from cbrank.modelfile.state import gather, restore
@@ -64,7 +65,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     >>> cbrank.load(path).partial_fit([[2.0, 0.0]], ["yes"]).n_seen_
     array([1, 2])
     """
-    write(path, *gather(model=model))
+    steps = getattr(model, "steps", [("model", model)])
+    with undisturbed(step for _, step in steps):
+        write(path, *gather(model=model))
 
 
 def load(path: str | os.PathLike[str]) -> Any:
