@@ -1,8 +1,8 @@
 """CBR with full covariance, pair by pair: Algorithm 1 with Algorithm 3 as its inner loop.
 
 With norms in Sigma, |x - b| <= |x - r| + |b - r| for any origin r. So a pair whose margin reaches
-phi times that sum cannot fire, and as Sigma only shrinks, a norm measured once is a bound for
-good. Only the other pairs pay for Sigma z.
+phi times that sum cannot fire, and as updates only shrink Sigma, a norm measured once is a bound
+until a weight is narrowed. Only the other pairs pay for Sigma z.
 """
 
 import math
