@@ -271,6 +271,13 @@ def test_one_name_for_two_columns_or_categories_is_refused():
             restore("columns", arrays | more, facts)
 
 
+@pytest.mark.parametrize(("fact", "column"), [("label", "city"), ("label", "page"), ("id", "page")])
+def test_a_column_of_two_roles_is_refused(fact, column):
+    arrays, facts = forged_columns()
+    with pytest.raises(ModelFileError, match=f"column '{column}' cannot be"):
+        restore("columns", arrays, put(facts, column, "columns", "facts", fact))
+
+
 def test_a_ranker_goes_with_the_columns_beside_it(table):
     arrays, facts = table
     arrays = {name: array for name, array in arrays.items() if not name.startswith("model.")}

@@ -348,6 +348,8 @@ class Columns:
         )
         columns.labels.positive, columns.labels.negative = kept.positive, kept.negative
         columns.numeric_, columns._sparse = kept.numeric, kept.sparse
+        if kept.numeric is not None:
+            columns._refuse_two_roles("in a model file")
         columns._place_features()
         columns._meet_again(kept.met)
         if kept.numeric is None:
