@@ -93,10 +93,9 @@ def _sweep(x, norm, C, label, buffer, model, phi, norms, margins, z, s):
         margin = sign * margin_of(model.mu, x, b) if moved else margins[slot]
         if margin >= phi * (norm + norms[other, slot]):
             continue
-        square = 0.0
         for i in range(z.size):
             z[i] = x[i] - b[i]
-            square += z[i] * z[i]
+        square = dot(z, z)
         alpha, beta, variance = _look(model, z, square, s, margin, C, phi)
         if alpha > 0.0 and square > WIDEST**2 and narrow(model, z):
             moved, norm, margin = True, np.inf, sign * dot(model.mu, z)
