@@ -5,8 +5,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import real
 from matplotlib.figure import Figure
+from real_data import real
 from scipy import sparse
 from scipy.special import ndtr
 
