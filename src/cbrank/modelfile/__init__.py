@@ -9,7 +9,7 @@
 import os
 from typing import Any
 
-from cbrank._own import undisturbed
+from cbrank.locking import undisturbed
 from cbrank.modelfile.atomic import atomic_write
 from cbrank.modelfile.container import ModelFileError, read, write
 from cbrank.modelfile.state import gather, restore

@@ -14,8 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from cbrank import kernels
-from cbrank._arrays import canonical, refuse_unsound
-from cbrank._own import Owner
+from cbrank.arrays import canonical, refuse_unsound
+from cbrank.locking import Owner
 from cbrank.parameters import Table, documented
 from cbrank.rankers import _checks
 from cbrank.rankers._scorer import LinearScorer

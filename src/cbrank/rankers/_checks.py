@@ -16,7 +16,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from cbrank._arrays import canonical, refuse_masked, refuse_unsound
+from cbrank.arrays import canonical, refuse_masked, refuse_unsound
 from cbrank.parameters import Kind, Number, Other, Table
 
 _NUMBERS = {int: Integral, float: Real}
