@@ -135,10 +135,10 @@ def plot_weights(ranker: CBRanker, n: int = 20, ax: "Axes | None" = None) -> "Ax
     """
     check_is_fitted(ranker)
     from cbrank.inspection.pictures import put_weights  # noqa: PLC0415
-    from cbrank.study.report.extra import need  # noqa: PLC0415
+    from cbrank.plotting import matplotlib  # noqa: PLC0415
 
     if ax is None:
-        ax = need("matplotlib.pyplot").subplots(layout="constrained")[1]
+        ax = matplotlib("pyplot").subplots(layout="constrained")[1]
     weights = by_effect(ranker, n)
     named = getattr(ranker, "feature_names_in_", np.arange(1, ranker.n_features_in_ + 1))
     put_weights(ax, [str(name) for name in named[weights.features]], weights.standardised())

@@ -10,7 +10,7 @@ from sklearn.metrics import roc_curve
 
 from cbrank.inspection.evaluation import Evaluation
 from cbrank.inspection.weights import Weights
-from cbrank.study.report.canvas import GRID, INK, WIDTH, dots, write_figure
+from cbrank.plotting import GRID, INK, WIDTH, dots, write_figure
 from cbrank.study.report.looks import looks
 
 if TYPE_CHECKING:
