@@ -43,7 +43,7 @@ RIVALS = {
     "spauc": SPAUCRanker(),
 }
 RANKERS = CBR | BASELINES | RIVALS
-SPARSE = [name for name, ranker in RANKERS.items() if not ranker._needs_matrix()]
+SPARSE = [name for name, ranker in RANKERS.items() if not ranker.takes_dense_rows()]
 
 
 def make(name, **parameters):
@@ -53,11 +53,11 @@ def make(name, **parameters):
 def arrays(ranker):
     """All that a ranker has learned, by name."""
     state = {**ranker._model._asdict(), **ranker._buffer._asdict()}
-    if hasattr(ranker, "_race"):
-        order = np.argsort(ranker._race.alive[1:])  # which depends on who led when
-        state |= {f"rivals.{k}": v[order] for k, v in ranker._rivals._asdict().items()}
-        state |= {f"race.{name}": array for name, array in ranker._race._asdict().items()}
-        state["race.alive"] = np.append(ranker._race.alive[0], ranker._race.alive[1:][order])
+    if hasattr(ranker, "_halving"):
+        order = np.argsort(ranker._halving.alive[1:])  # which depends on who led when
+        state |= {f"rivals.{k}": v[order] for k, v in ranker._others._asdict().items()}
+        state |= {f"race.{name}": array for name, array in ranker._halving._asdict().items()}
+        state["race.alive"] = np.append(ranker._halving.alive[0], ranker._halving.alive[1:][order])
     return {name: np.array(array) for name, array in state.items()}
 
 
