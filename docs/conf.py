@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import cbrank
+from cbrank.methods import ESTIMATORS
 
 sys.path.insert(0, str(Path(__file__).parent))  # for gallery_setup and mathml
 
@@ -20,7 +21,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "_*.md", "bench", "study", "examples"]
+exclude_patterns = ["_build", "_*.md", "api/rankers.md", "bench", "study", "examples"]
 templates_path = ["_templates"]
 toc_object_entries_show_parents = "hide"
 nitpicky = True
@@ -32,7 +33,17 @@ nitpick_ignore_regex = [
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 
-autosummary_generate = True
+# The rankers' part of the API reference is made from the list of rankers.
+rankers = Path(__file__).with_name("api") / "rankers.md"
+rankers.parent.mkdir(exist_ok=True)
+rankers.write_text(
+    "```{eval-rst}\n.. currentmodule:: cbrank\n\n.. autosummary::\n"
+    "   :toctree: generated\n   :nosignatures:\n\n"
+    + "".join(f"   {name}\n" for name in ESTIMATORS)
+    + "```\n",
+    encoding="utf-8",
+)
+autosummary_generate = ["api.md", "api/rankers.md"]
 autodoc_inherit_docstrings = True
 autodoc_typehints = "none"  # the docstrings say the types
 numpydoc_show_class_members = False

@@ -15,10 +15,10 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from cbrank import AdaOAMRanker, CBRanker, OAMRanker, OPAUCRanker, UniExpRanker, datasets
+from cbrank.methods import METHODS
 from cbrank.metrics import accuracy_at_operating_point
 from cbrank.study import splits
 from cbrank.study.measures import auc
-from cbrank.study.methods import METHODS
 from cbrank.study.protocol import choose, evaluate
 from cbrank.study.settings import SCALINGS, Settings, quick
 from cbrank.study.sketch_grid import fit_steps
