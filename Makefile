@@ -66,5 +66,5 @@ bench: $(VENV)/.bench  ## Measure speed and AUC beside scikit-learn, River and V
 	@$(BIN)/cbrank bench --out docs/bench
 
 clean:  ## Remove everything that was made
-	@rm -rf $(VENV) demo report.html docs/_build docs/api docs/gallery build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(VENV) demo report.html docs/_build docs/_rankers.md docs/api/generated docs/gallery build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

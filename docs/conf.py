@@ -21,7 +21,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "_*.md", "api/rankers.md", "bench", "study", "examples"]
+exclude_patterns = ["_build", "_*.md", "bench", "study", "examples"]
 templates_path = ["_templates"]
 toc_object_entries_show_parents = "hide"
 nitpicky = True
@@ -34,16 +34,14 @@ myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 
 # The rankers' part of the API reference is made from the list of rankers.
-rankers = Path(__file__).with_name("api") / "rankers.md"
-rankers.parent.mkdir(exist_ok=True)
-rankers.write_text(
+Path(__file__).with_name("_rankers.md").write_text(
     "```{eval-rst}\n.. currentmodule:: cbrank\n\n.. autosummary::\n"
-    "   :toctree: generated\n   :nosignatures:\n\n"
+    "   :toctree: api/generated\n   :nosignatures:\n\n"
     + "".join(f"   {name}\n" for name in ESTIMATORS)
     + "```\n",
     encoding="utf-8",
 )
-autosummary_generate = ["api.md", "api/rankers.md"]
+autosummary_generate = ["api.md", "_rankers.md"]
 autodoc_inherit_docstrings = True
 autodoc_typehints = "none"  # the docstrings say the types
 numpydoc_show_class_members = False

@@ -31,7 +31,7 @@ def __getattr__(name: str) -> Any:
     """Import a public name at its first use, so that the command line starts at once."""
     if name in _HOMES:
         return getattr(importlib.import_module(f"cbrank.{_HOMES[name]}"), name)
-    if name in {*__all__, "confidence", "merging", "modelfile", "rankers", "river"}:
+    if name in {*__all__, "merging", "modelfile", "rankers", "river", "uncertainty"}:
         return importlib.import_module(f"cbrank.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
