@@ -167,7 +167,7 @@ def text(monkeypatch):
     return coded, y
 
 
-@pytest.mark.parametrize("name", [n for n, m in METHODS.items() if "high-dimensional" in m.tables])
+@pytest.mark.parametrize("name", [n for n, m in METHODS.items() if "high-dimensional" in m.kinds])
 def test_columns_without_training_rows_drop_out_exactly(text, name):
     settings = Settings(exponents=(-4, 0))
     X, y = text
