@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -52,3 +53,15 @@ def test_the_number_of_threads_comes_back():
                 assert set(counts()) == {1}
             assert set(counts()) == {1}
         assert counts() == before
+
+
+def test_one_thread_is_kept_to_from_any_python_thread():
+    def inside():
+        with kernels.threads.one_thread:
+            return [library.get_num_threads() for library in kernels.threads._libraries()]
+
+    before = [library.get_num_threads() for library in kernels.threads._libraries()]
+    inside()  # threadpoolctl would obey this thread alone from here on
+    with ThreadPoolExecutor(1) as pool:
+        assert set(pool.submit(inside).result()) == {1}
+    assert [library.get_num_threads() for library in kernels.threads._libraries()] == before

@@ -29,7 +29,7 @@ class _OneThread:
                 self._before = [(library, library.get_num_threads()) for library in _libraries()]
                 try:
                     for library, _ in self._before:
-                        library.set_num_threads(1)
+                        _set_threads(library, 1)
                 except BaseException:
                     self._give_back()
                     raise
@@ -47,7 +47,19 @@ class _OneThread:
 
     def _give_back(self) -> None:
         for library, threads in self._before:
-            library.set_num_threads(threads)
+            _set_threads(library, threads)
+
+
+def _set_threads(library: Any, threads: int) -> None:
+    """Set how many threads a library has, from any Python thread.
+
+    threadpoolctl from 3.8 on lets only the first Python thread that asked set them, until it is told
+    that this one is done, and ignores the others.
+    """
+    done = getattr(library, "clear_controlling_thread", lambda **_: None)
+    done(force=True)
+    library.set_num_threads(threads)
+    done(force=True)
 
 
 @functools.cache
