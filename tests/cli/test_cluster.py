@@ -19,8 +19,8 @@ pytest.importorskip("distributed", reason="the cluster needs the extra dask")
 
 from dask.distributed import Client, LocalCluster
 
-from cbrank.dask import DaskCBRanker, Files
-from cbrank.dask.connecting import connected
+from cbrank.dask import DaskRanker, Files
+from cbrank.dask.cluster import connected
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +171,7 @@ def test_without_dask_it_says_what_to_install():
 def test_going_on_from_files_reads_them_as_those_before(here, address):
     with Client(address, set_as_default=False) as client:
         tables = Files("table*.csv", Columns("clicked", drop=["id", "city"]))
-        ranker = DaskCBRanker(C=0.5, client=client).fit(tables)
+        ranker = DaskRanker(cbrank.CBRanker(C=0.5), client=client).fit(tables)
         (here / "more.csv").write_text("clicked,age,more\nyes,3,1\nno,5,1\n")
         ranker.partial_fit(["more.csv"])
         assert ranker.n_seen_.sum() == 602
@@ -188,7 +188,7 @@ def test_going_on_from_files_reads_them_as_those_before(here, address):
 def test_going_on_from_files_divides_rows_by_their_length_as_before(here, address):
     with Client(address, set_as_default=False) as client:
         fitted = [
-            DaskCBRanker(0.5, random_state=0, client=client)
+            DaskRanker(cbrank.CBRanker(0.5, random_state=0), client=client)
             .fit(Files("rows0.svm", scale="unit"))
             .partial_fit(more)
             for more in ("rows1.svm", Files("rows1.svm", scale="unit"))
@@ -212,7 +212,9 @@ def test_rows_are_found_whose_label_is_rare(here, address):
     (here / "rare.svm").write_text("-1 1:1\n" * 10_000 + "1 1:2\n")
     (here / "none.svm").write_text("-1 1:1\n" * 10)
     with Client(address, set_as_default=False) as client:
-        ranker = DaskCBRanker(C=0.5, shuffle=False, client=client).fit(["none.svm", "rare.svm"])
+        ranker = DaskRanker(cbrank.CBRanker(C=0.5, shuffle=False), client=client).fit(
+            ["none.svm", "rare.svm"]
+        )
     assert ranker.n_seen_.tolist() == [10_010, 1]
     assert ranker.columns_.classes_ == ["-1", "1"]
 

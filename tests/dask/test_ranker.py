@@ -1,7 +1,6 @@
-"""`DaskCBRanker` on a real cluster of two worker processes."""
+"""`DaskRanker` on a real cluster of two worker processes."""
 
 import asyncio
-import inspect
 import io
 import logging
 import os
@@ -15,6 +14,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 import cbrank
 from cbrank import CBRanker, merge
@@ -27,11 +28,9 @@ import pandas as pd
 from dask import delayed
 from dask.distributed import Client, LocalCluster
 
-from cbrank.dask import DaskCBRanker, choosing, following
+from cbrank.dask import DaskRanker, cluster
 from cbrank.dask.blocks import Block
-from cbrank.dask.compiling import hearing, one_at_a_time
-from cbrank.dask.learning import Seed
-from cbrank.dask.tree import reduced
+from cbrank.dask.tasks import Seed, first_rows, tree_reduced
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not find the tests
 
@@ -69,7 +68,7 @@ def partitioned(lengths, seed=0):
 def merged_by_hand(parts, **parameters):
     """Learn from each part in its order and merge: what the cluster does, without it."""
     rankers = [CBRanker(**parameters).partial_fit(X, y, classes=[0, 1]) for X, y in parts if len(y)]
-    return reduced(rankers, merge)
+    return tree_reduced(rankers, merge)
 
 
 def assert_same(one, other):
@@ -97,7 +96,7 @@ def assert_close(one, other):
 def test_partitions_are_learned_apart_and_merged_in_order(client, covariance, policy):
     parts, X, y = partitioned([90, 80, 85, 80, 80, 70])
     given = {"C": 0.5, "covariance": covariance, "policy": policy, "buffer_size": 90}
-    ranker = DaskCBRanker(**given, shuffle=False, client=client).fit(X, y)
+    ranker = DaskRanker(CBRanker(**given, shuffle=False), client=client).fit(X, y)
     assert_close(ranker, merged_by_hand(parts, **given))
     assert ranker.classes_.tolist() == [0, 1]
     assert ranker.n_features_in_ == WIDTH
@@ -109,18 +108,19 @@ def test_empty_one_class_and_unequal_partitions_are_fine(client):
     negatives = X[y == 0], y[y == 0]
     parts = [*rest[:2], (X[:0], y[:0]), negatives, *rest[2:], (X[:0], y[:0])]
     blocks = [delayed(X) for X, _ in parts], [delayed(y) for _, y in parts]
-    ranker = DaskCBRanker(C=0.5, shuffle=False, client=client).fit(*blocks)
+    ranker = DaskRanker(CBRanker(C=0.5, shuffle=False), client=client).fit(*blocks)
     assert_close(ranker, merged_by_hand(parts, C=0.5))
     assert ranker.n_seen_.sum() == sum(len(y) for _, y in parts)
 
 
 def test_results_do_not_depend_on_the_number_of_workers(client):
     _, X, y = partitioned([50] * 9 + [3])
-    given = {"C": "auto", "policy": "reservoir", "buffer_size": 10, "random_state": 3, "rounds": 2}
-    expected = DaskCBRanker(**given, client=client).fit(X, y)
+    given = {"C": "auto", "policy": "reservoir", "buffer_size": 10, "random_state": 3}
+    expected = DaskRanker(CBRanker(**given), rounds=2, client=client).fit(X, y)
     for workers in (1, 3):
         with in_process(workers) as other:
-            assert_same(DaskCBRanker(**given, client=other).fit(X, y), expected)
+            ranker = DaskRanker(CBRanker(**given), rounds=2, client=other)
+            assert_same(ranker.fit(X, y), expected)
 
 
 class Fatal(np.ndarray):
@@ -144,7 +144,7 @@ def fatal(X, marker):
 def test_a_worker_killed_in_the_middle_of_a_fit_changes_nothing(client, tmp_path):
     parts, _, _ = partitioned([60] * 8)
     y = [delayed(y) for _, y in parts]
-    ranker = DaskCBRanker(C=0.5, random_state=0, rounds=2, client=client)
+    ranker = DaskRanker(CBRanker(C=0.5, random_state=0), rounds=2, client=client)
     undisturbed = clone(ranker).fit([delayed(X) for X, _ in parts], y)
     pids = set(client.run(os.getpid).values())
     X = [delayed(X) for X, _ in parts]
@@ -180,7 +180,9 @@ def test_no_partition_comes_to_the_client(client):
     y = [delayed(y) for _, y in parts]
     with pytest.raises(Exception, match="a partition came to the client"):
         client.compute(X[0]).result()
-    ranker = DaskCBRanker(random_state=0, rounds=2, client=client).fit(X, y).partial_fit(X, y)
+    ranker = (
+        DaskRanker(CBRanker(random_state=0), rounds=2, client=client).fit(X, y).partial_fit(X, y)
+    )
     assert ranker.n_seen_.sum() == 1200
     assert 0.5 < ranker.score(X, y) < 1
     assert client.compute(ranker.decision_function(X)).result().shape == (300,)
@@ -188,7 +190,7 @@ def test_no_partition_comes_to_the_client(client):
 
 def test_rounds_go_on_from_the_merged_ranker(client):
     _, X, y = partitioned([70] * 4)
-    ranker = DaskCBRanker(C=0.5, random_state=0, policy="reservoir", client=client)
+    ranker = DaskRanker(CBRanker(C=0.5, random_state=0, policy="reservoir"), client=client)
     twice = clone(ranker).set_params(rounds=2).fit(X, y)
     assert twice.n_seen_.sum() == 560
     assert_same(ranker.fit(X, y).partial_fit(X, y), twice)
@@ -196,7 +198,7 @@ def test_rounds_go_on_from_the_merged_ranker(client):
 
 def test_passes_are_over_each_partition(client):
     parts, X, y = partitioned([70] * 3)
-    ranker = DaskCBRanker(C=0.5, n_passes=2, shuffle=False, client=client).fit(X, y)
+    ranker = DaskRanker(CBRanker(C=0.5, n_passes=2, shuffle=False), client=client).fit(X, y)
     doubled = [(np.concatenate([X, X]), np.concatenate([y, y])) for X, y in parts]
     assert_close(ranker, merged_by_hand(doubled, C=0.5))
 
@@ -204,18 +206,21 @@ def test_passes_are_over_each_partition(client):
 def test_shuffling_and_the_reservoir_go_by_the_seed_and_the_partition(client):
     (part,), _, _ = partitioned([200])
     X, y = [delayed(part[0])] * 2, [delayed(part[1])] * 2
-    given = {"C": 0.5, "policy": "reservoir", "buffer_size": 10, "client": client}
-    one, same, other = (DaskCBRanker(**given, random_state=seed).fit(X, y) for seed in (1, 1, 2))
+    inner = CBRanker(C=0.5, policy="reservoir", buffer_size=10, random_state=1)
+    ranker = DaskRanker(inner, client=client)
+    one, same, other = (
+        clone(ranker).set_params(ranker__random_state=seed).fit(X, y) for seed in (1, 1, 2)
+    )
     assert_same(one, same)
     assert (one.coef_ != other.coef_).any()
-    single = DaskCBRanker(**given, random_state=1).fit(X[:1], y[:1])
+    single = ranker.fit(X[:1], y[:1])
     assert one.progressive_auc_ != single.progressive_auc_  # the second is shuffled otherwise
 
 
 def test_weights_are_as_in_the_local_ranker(client):
     parts, X, y = partitioned([80, 60])
     weights = np.random.RandomState(0).randint(0, 3, 140).astype(float)
-    ranker = DaskCBRanker(C=0.5, shuffle=False, client=client)
+    ranker = DaskRanker(CBRanker(C=0.5, shuffle=False), client=client)
     ranker.fit(X, y, sample_weight=da.from_array(weights, chunks=50))
     rankers = [
         CBRanker(C=0.5).partial_fit(*part, classes=[0, 1], sample_weight=some)
@@ -226,18 +231,18 @@ def test_weights_are_as_in_the_local_ranker(client):
 
 def test_one_C_is_chosen_for_all_partitions(client):
     _, X, y = partitioned([100] * 5)
-    ranker = DaskCBRanker(random_state=0, client=client).fit(X, y)
+    ranker = DaskRanker(CBRanker(random_state=0), client=client).fit(X, y)
     assert ranker.Cs_[ranker.progressive_auc_path_.argmax()] == ranker.C_
     assert ranker.to_local().C == ranker.C_
     np.testing.assert_array_equal(ranker.Cs_, 2.0 ** np.arange(-12, 5, 2))
     assert ranker.progressive_auc_path_.min() < ranker.progressive_auc_path_.max()
     assert ranker.partial_fit(X, y).C_ == ranker.to_local().C
-    assert not hasattr(ranker.set_params(C=1.0).fit(X, y), "Cs_")
+    assert not hasattr(ranker.set_params(ranker__C=1.0).fit(X, y), "Cs_")
 
 
 def test_C_is_that_of_one_ranker_over_the_first_rows_of_partitions(client):
     parts, X, y = partitioned([3, 0, 700, 600, 800])
-    ranker = DaskCBRanker(shuffle=False, client=client).fit(X, y)
+    ranker = DaskRanker(CBRanker(shuffle=False), client=client).fit(X, y)
     one = CBRanker(shuffle=False)
     for rows, labels in parts:
         if len(labels):
@@ -249,7 +254,7 @@ def test_C_is_that_of_one_ranker_over_the_first_rows_of_partitions(client):
 def test_of_a_long_partition_the_first_rows_choose_C():
     X, y = some_rows(9000)
     prior = CBRanker().partial_fit(X[:2], [0, 1])
-    [(rows, labels, _)] = choosing.first_rows(Block(0, X, y), prior, Seed(0, shuffle=False), 4)
+    [(rows, labels, _)] = first_rows(Block(0, X, y), prior, Seed(0, shuffle=False), 4)
     np.testing.assert_array_equal(rows, X[:2048])
     np.testing.assert_array_equal(labels, y[:2048])
 
@@ -258,23 +263,25 @@ def test_the_first_block_with_rows_says_what_blocks_are(client):
     parts, _, _ = partitioned([60, 60])
     X = [delayed(np.empty((0, 0))), delayed(np.array([])), *(delayed(X) for X, _ in parts)]
     y = [delayed(np.array([])), delayed(np.array([])), *(delayed(y) for _, y in parts)]
-    ranker = DaskCBRanker(C=0.5, shuffle=False, client=client).fit(X, y)
+    ranker = DaskRanker(CBRanker(C=0.5, shuffle=False), client=client).fit(X, y)
     assert_close(ranker, merged_by_hand(parts, C=0.5))
     with pytest.raises(ValueError, match="every partition is empty"):
-        DaskCBRanker(client=client).partial_fit(X[:2], y[:2], classes=[0, 1])
+        DaskRanker(CBRanker(), client=client).partial_fit(X[:2], y[:2], classes=[0, 1])
     with pytest.raises(ValueError, match=r"Partition 0: a block must be .* and it is list"):
-        DaskCBRanker(client=client).fit([delayed([[1.0], [2.0]])], [delayed(np.array([0, 1]))])
+        DaskRanker(CBRanker(), client=client).fit(
+            [delayed([[1.0], [2.0]])], [delayed(np.array([0, 1]))]
+        )
 
 
 def test_rows_of_no_weight_are_no_rows(client):
     _, X, y = partitioned([60, 60])
     with pytest.raises(ValueError, match="All sample weights are zero"):
-        DaskCBRanker(client=client).fit(X, y, sample_weight=da.zeros_like(y, dtype=float))
+        DaskRanker(CBRanker(), client=client).fit(X, y, sample_weight=da.zeros_like(y, dtype=float))
 
 
 def test_rows_in_memory_are_scored_at_once(client):
     parts, X, y = partitioned([60, 60])
-    ranker = DaskCBRanker(C=0.5, client=client).fit(X, y)
+    ranker = DaskRanker(CBRanker(C=0.5), client=client).fit(X, y)
     rows, labels = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     assert ranker.score(rows, labels) == pytest.approx(ranker.score(X, y))
 
@@ -282,20 +289,66 @@ def test_rows_in_memory_are_scored_at_once(client):
 # What it takes and gives --------------------------------------------------------------------------
 
 
-def test_it_has_the_parameters_of_the_local_ranker():
-    own, local = (inspect.signature(kind).parameters for kind in (DaskCBRanker, CBRanker))
-    extra = {"rounds": 1, "client": None, "progress": True}
-    assert {name: p.default for name, p in own.items()} == {
-        name: p.default for name, p in local.items()
-    } | extra
+def test_parameters_of_the_inner_ranker_are_reached_through_it():
+    inner = CBRanker(C=2.0)
+    ranker = DaskRanker(inner, rounds=3)
+    own = {"ranker": inner, "rounds": 3, "client": None, "progress": True}
+    assert ranker.get_params(deep=False) == own
+    assert ranker.get_params() == own | {
+        f"ranker__{name}": value for name, value in inner.get_params().items()
+    }
+    assert repr(ranker) == "DaskRanker(ranker=CBRanker(C=2.0), rounds=3)"
+    copied = clone(ranker).set_params(ranker__C=0.5, rounds=1)
+    assert (copied.ranker.C, copied.rounds) == (0.5, 1)
+    assert (inner.C, ranker.rounds) == (2.0, 3)
 
 
 def test_clones_keep_the_client_and_pickles_do_not(client):
-    ranker = DaskCBRanker(C=2.0, client=client)
+    ranker = DaskRanker(CBRanker(C=2.0), client=client)
     assert clone(ranker).client is client
-    assert clone(ranker).C == 2.0
+    assert clone(ranker).ranker.C == 2.0
     again = pickle.loads(pickle.dumps(ranker))
-    assert (again.C, again.client) == (2.0, None)
+    assert (again.ranker.C, again.client) == (2.0, None)
+
+
+def test_the_ranker_given_stays_as_it_is(client):
+    _, X, y = partitioned([60] * 3)
+    inner = CBRanker(random_state=0)
+    ranker = DaskRanker(inner, client=client)
+    for name in ("ranker_", "coef_", "n_features_in_", "Cs_", "columns_"):
+        assert not hasattr(ranker, name)
+    with pytest.raises(NotFittedError):
+        ranker.to_local()
+    ranker.fit(X, y).partial_fit(X, y)
+    assert ranker.ranker is inner
+    assert not hasattr(inner, "coef_")
+    assert inner.get_params() == CBRanker(random_state=0).get_params()
+    assert type(ranker.ranker_) is CBRanker
+    assert_same(ranker, ranker.ranker_)
+    assert not hasattr(ranker, "feature_names_in_")
+    check_is_fitted(ranker)
+
+
+def test_what_changes_in_the_inner_ranker_holds_from_the_next_call_on(client):
+    _, X, y = partitioned([60] * 3)
+    ranker = DaskRanker(CBRanker(0.5, random_state=0), client=client).fit(X, y)
+    ranker.set_params(ranker__C=0.25).partial_fit(X, y)
+    assert (ranker.C_, ranker.ranker_.C) == (0.25, 0.25)
+    with pytest.raises(ValueError, match="buffer_size was 50 when this stream began and cannot"):
+        ranker.set_params(ranker__buffer_size=9).partial_fit([delayed(never)()], [delayed(never)()])
+
+
+@pytest.mark.parametrize(
+    ("inner", "sentence"),
+    [
+        (cbrank.OPAUCRanker(), r"ranker is OPAUCRanker\(\): only a CBRanker, whose model is"),
+        (cbrank.CBRankerCV(), "ranker is a CBRankerCV, which needs all rows at once to choose C"),
+        ("CBRanker", "ranker is 'CBRanker': only a CBRanker"),
+    ],
+)
+def test_rankers_that_cannot_learn_apart_are_refused(client, inner, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        DaskRanker(inner, client=client).fit([delayed(never)()], [delayed(never)()])
 
 
 def test_data_frames_keep_their_names_and_index(client):
@@ -304,7 +357,7 @@ def test_data_frames_keep_their_names_and_index(client):
         label=np.where(y, "yes", "no")
     )
     table = dd.from_pandas(frame, npartitions=3)
-    ranker = DaskCBRanker(C=0.5, client=client).fit(table[list("abcd")], table["label"])
+    ranker = DaskRanker(CBRanker(C=0.5), client=client).fit(table[list("abcd")], table["label"])
     assert ranker.feature_names_in_.tolist() == list("abcd")
     assert ranker.classes_.tolist() == ["no", "yes"]
     scores = ranker.decision_function(table[list("abcd")])
@@ -325,7 +378,7 @@ def test_delayed_csr_blocks_are_learned_sparse(client):
     given = {"C": 0.5, "covariance": "diagonal"}
     sparse = [(sp.csr_matrix(X), y) for X, y in parts]
     blocks = [delayed(X) for X, _ in sparse], [delayed(y) for _, y in sparse]
-    ranker = DaskCBRanker(**given, shuffle=False, client=client).fit(*blocks)
+    ranker = DaskRanker(CBRanker(**given, shuffle=False), client=client).fit(*blocks)
     assert_close(ranker, merged_by_hand(sparse, **given))
     assert ranker.to_local()._sparse
     scores = client.compute(ranker.decision_function(blocks[0])).result()
@@ -339,7 +392,7 @@ def never():
 
 def test_scores_are_lazy_and_have_the_chunks_of_the_rows(client):
     parts, X, y = partitioned([60, 0, 40])
-    ranker = DaskCBRanker(C=0.5, client=client).fit(X.rechunk({1: 2}), y)
+    ranker = DaskRanker(CBRanker(C=0.5), client=client).fit(X.rechunk({1: 2}), y)
     lazy = da.from_delayed(delayed(never)(), (10, WIDTH), float)
     for wanted in (ranker.decision_function(lazy), ranker.predict(lazy)):
         assert isinstance(wanted, da.Array)
@@ -361,7 +414,7 @@ def test_scores_are_lazy_and_have_the_chunks_of_the_rows(client):
 
 def test_the_local_ranker_goes_on_learning_and_is_saved(client, tmp_path):
     _, X, y = partitioned([60] * 3)
-    ranker = DaskCBRanker(C=0.5, client=client).fit(X, y)
+    ranker = DaskRanker(CBRanker(C=0.5), client=client).fit(X, y)
     local, coef = ranker.to_local(), ranker.coef_
     assert type(local) is CBRanker
     more = some_rows(50, seed=1)
@@ -374,7 +427,7 @@ def test_the_local_ranker_goes_on_learning_and_is_saved(client, tmp_path):
 
 def test_going_on_takes_partitions_of_one_class(client):
     _, X, y = partitioned([60] * 3)
-    ranker = DaskCBRanker(C=0.5, client=client)
+    ranker = DaskRanker(CBRanker(C=0.5), client=client)
     none = np.zeros(60, int)
     with pytest.warns(UserWarning, match="No partition had rows of both classes"):
         ranker.partial_fit([delayed(X[:60])], [delayed(none)], classes=[0, 1])
@@ -393,7 +446,9 @@ def test_only_one_class_is_refused_as_the_local_ranker_does(client):
     with pytest.raises(ValueError, match="Ranking needs two classes") as local:
         CBRanker().fit(X, y)
     with pytest.raises(ValueError, match="Ranking needs two classes") as distributed:
-        DaskCBRanker(client=client).fit(da.from_array(X, chunks=20), da.from_array(y, chunks=20))
+        DaskRanker(CBRanker(), client=client).fit(
+            da.from_array(X, chunks=20), da.from_array(y, chunks=20)
+        )
     assert str(distributed.value) == str(local.value)
 
 
@@ -402,12 +457,12 @@ def test_bad_rows_are_named_by_partition_and_row(client):
     X[57, 2] = np.nan
     rows, labels = da.from_array(X, chunks=(20, WIDTH)), da.from_array(y, chunks=20)
     for C in (0.5, "auto"):
-        ranker = DaskCBRanker(C=C, random_state=0, client=client)
+        ranker = DaskRanker(CBRanker(C=C, random_state=0), client=client)
         with pytest.raises(ValueError, match=r"Partition 2: Input X contains NaN at row 17, col"):
             ranker.fit(rows, labels)
         assert not hasattr(ranker, "coef_")
     rows = da.nan_to_num(rows)
-    ranker = DaskCBRanker(C=0.5, client=client).fit(rows, labels)
+    ranker = DaskRanker(CBRanker(C=0.5), client=client).fit(rows, labels)
     before = ranker.coef_
     strange = y + 0.0
     strange[83] = 7
@@ -424,7 +479,7 @@ def test_bad_rows_are_named_by_partition_and_row(client):
 
 def test_blocks_that_do_not_match_are_refused(client):
     X, y = some_rows(40)
-    ranker = DaskCBRanker(C=0.5, client=client)
+    ranker = DaskRanker(CBRanker(C=0.5), client=client)
     blocks, labels = [delayed(X[:20]), delayed(X[20:])], [delayed(y[:20]), delayed(y[20:])]
     with pytest.raises(ValueError, match="X has 2 partitions and y has 1: make them the same"):
         ranker.fit(blocks, labels[:1])
@@ -444,7 +499,7 @@ def test_blocks_that_do_not_match_are_refused(client):
 
 
 def test_one_delayed_block_is_to_be_put_in_a_list(client):
-    ranker, (X, y) = DaskCBRanker(client=client), some_rows(20)
+    ranker, (X, y) = DaskRanker(CBRanker(), client=client), some_rows(20)
     with pytest.raises(ValueError, match=r"a list of delayed blocks .* and it is Delayed"):
         ranker.fit(delayed(X), delayed(y))
     with pytest.raises(ValueError, match=r"y must be .* a list of delayed blocks, like"):
@@ -454,12 +509,12 @@ def test_one_delayed_block_is_to_be_put_in_a_list(client):
 @pytest.mark.parametrize("X", [np.ones((2, 2)), [[1.0]], [], None])
 def test_other_rows_are_refused_with_the_cure(client, X):
     with pytest.raises(ValueError, match=r"X must be a dask array.*: use CBRanker for rows in mem"):
-        DaskCBRanker(client=client).fit(X, [1])
+        DaskRanker(CBRanker(), client=client).fit(X, [1])
 
 
 def test_the_client_made_last_is_the_default():
     X, y = some_rows(20)
-    ranker = DaskCBRanker(C=0.5)
+    ranker = DaskRanker(CBRanker(C=0.5))
     with in_process(1):
         assert ranker.fit([delayed(X)], [delayed(y)]).n_seen_.sum() == 20
     with pytest.raises(ValueError, match=r"There is no Dask client: make one by `from dask"):
@@ -472,7 +527,7 @@ def test_an_asynchronous_client_is_refused():
     async def fit():
         options = {"processes": False, "n_workers": 0, "dashboard_address": ":0"}
         async with Client(asynchronous=True, **options) as client:
-            DaskCBRanker(C=0.5, client=client).fit([delayed(X)], [delayed(y)])
+            DaskRanker(CBRanker(C=0.5), client=client).fit([delayed(X)], [delayed(y)])
 
     with pytest.raises(ValueError, match="The client is asynchronous"):
         asyncio.run(fit())
@@ -481,7 +536,7 @@ def test_an_asynchronous_client_is_refused():
 def test_what_is_forgotten_cannot_be_gone_on_from(client):
     parts, X, y = partitioned([60] * 3)
     given = {"C": 0.5, "forgetting": 1e-3, "shuffle": False}
-    ranker = DaskCBRanker(**given, client=client).fit(X, y)
+    ranker = DaskRanker(CBRanker(**given), client=client).fit(X, y)
     del given["shuffle"]
     assert_close(ranker, merged_by_hand(parts, **given))
     with pytest.raises(ValueError, match=r"forgetting is 0.001, and rankers .* go on with to_loc"):
@@ -491,9 +546,10 @@ def test_what_is_forgotten_cannot_be_gone_on_from(client):
 
 
 def test_bad_parameters_are_refused_before_anything_is_computed(client):
-    for bad in ({"rounds": 0}, {"C": -1.0}, {"client": "tcp://"}, {"policy": "lifo"}):
-        with pytest.raises(ValueError, match=f"The '{next(iter(bad))}' parameter"):
-            DaskCBRanker(**{"client": client} | bad).fit([delayed(never)()], [delayed(never)()])
+    for name, bad in (("rounds", 0), ("ranker__C", -1.0), ("client", ""), ("ranker__policy", "")):
+        ranker = DaskRanker(CBRanker(), client=client).set_params(**{name: bad})
+        with pytest.raises(ValueError, match=f"The '{name.removeprefix('ranker__')}' parameter"):
+            ranker.fit([delayed(never)()], [delayed(never)()])
 
 
 # What it tells ------------------------------------------------------------------------------------
@@ -508,9 +564,9 @@ def test_progress_is_shown_at_a_terminal_only(client, monkeypatch):
     _, X, y = partitioned([40] * 3)
     for shown, screen in ((True, Terminal()), (False, Terminal()), (True, io.StringIO())):
         monkeypatch.setattr(sys, "stderr", screen)
-        DaskCBRanker(C=0.5, rounds=2, client=client, progress=shown).fit(X, y)
+        DaskRanker(CBRanker(C=0.5), rounds=2, client=client, progress=shown).fit(X, y)
         said = screen.getvalue()
-        if shown and following.can_be_shown():
+        if shown and cluster.at_terminal():
             assert "Round 1 of 2" in said
             assert "Round 2 of 2" in said
             assert "3/3" in said
@@ -520,12 +576,12 @@ def test_progress_is_shown_at_a_terminal_only(client, monkeypatch):
 
 
 def compile_something(name):
-    with one_at_a_time(name):
+    with cluster.compiled_once(name):
         logging.getLogger("cbrank").warning("cbrank: compiling for this machine.")
 
 
 def test_the_client_is_told_once_that_workers_compile(client, caplog):
-    with hearing(client):
+    with cluster.messages_logged(client):
         for name in ("one", "other"):
             client.gather(client.map(compile_something, [name] * 4, pure=False))
         client.run_on_scheduler(lambda: None)

@@ -12,7 +12,7 @@ from cbrank.cli.learning import last_run, refuse_unwritable
 from cbrank.cli.telling import teller
 
 if TYPE_CHECKING:
-    from cbrank.dask import DaskCBRanker
+    from cbrank.dask import DaskRanker
     from cbrank.training import Model
 
 scheduler = click.option(
@@ -28,8 +28,10 @@ def learn_on_cluster(
     widest: int | None,
 ) -> None:
     """Learn from files, each a partition of its own, and write the model; as `learn` otherwise."""
-    from cbrank.dask import DaskCBRanker, Files  # noqa: PLC0415
-    from cbrank.dask.connecting import connected  # noqa: PLC0415
+    from sklearn.base import clone  # noqa: PLC0415
+
+    from cbrank.dask import DaskRanker, Files  # noqa: PLC0415
+    from cbrank.dask.cluster import connected  # noqa: PLC0415
     from cbrank.streams.position import mark  # noqa: PLC0415
 
     model = begin()
@@ -51,8 +53,8 @@ def learn_on_cluster(
     ):
         if not client.scheduler_info()["workers"]:
             tell.note("the cluster has no workers yet; this waits for the first.")
-        ranker = DaskCBRanker(
-            **model.ranker.get_params() | {"shuffle": False},
+        ranker = DaskRanker(
+            clone(model.ranker).set_params(shuffle=False),  # in the order of the files
             rounds=options["passes"],
             client=client,
             progress=not told,
@@ -79,7 +81,7 @@ def _refuse_impossible(options: dict[str, Any], model: "Model") -> None:
         )
 
 
-def _learned(ranker: "DaskCBRanker", model: "Model") -> "Model":
+def _learned(ranker: "DaskRanker", model: "Model") -> "Model":
     """Return the model as `cbrank train` would write it."""
     from cbrank.streams import StreamScaler  # noqa: PLC0415
     from cbrank.training import Model  # noqa: PLC0415
@@ -91,7 +93,7 @@ def _learned(ranker: "DaskCBRanker", model: "Model") -> "Model":
     return Model(local, scaler, ranker.columns_)
 
 
-def _result(ranker: "DaskCBRanker", output: Path) -> dict[str, Any]:
+def _result(ranker: "DaskRanker", output: Path) -> dict[str, Any]:
     return {
         "rows": int(ranker.n_seen_.sum()),
         "positives": int(ranker.n_seen_[1]),

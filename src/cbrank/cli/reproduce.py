@@ -100,7 +100,7 @@ def _cluster(backend: str, address: str | None) -> AbstractContextManager[Any]:
         raise click.UsageError("--backend dask and --scheduler ADDRESS need each other.")
     if address is None:
         return nullcontext()
-    from cbrank.dask.connecting import connected  # noqa: PLC0415
+    from cbrank.dask.cluster import connected  # noqa: PLC0415
 
     return connected(address)
 

@@ -1,11 +1,9 @@
 """Learning on a Dask cluster: each partition by a ranker of its own, all merged in a tree.
 
-* ``ranker``: `DaskCBRanker`
+* ``ranker``: `DaskRanker`, the estimator
+* ``tasks``: what workers run, from learning a partition to the merge tree
 * ``blocks``, ``files``: partitions in memory and on disk
-* ``learning``: what workers do with one partition; ``tree``: how what they learned is merged
-* ``scoring``: scores, when they are asked for
-* ``choosing``: the C of all partitions, where it is "auto"
-* ``compiling``: once on each machine; ``following``: the progress bar; ``connecting``: the client
+* ``cluster``: the client, its progress bar, and what workers report to it
 """
 
 try:
@@ -16,6 +14,6 @@ except ImportError as error:
     ) from error
 
 from cbrank.dask.files import Files
-from cbrank.dask.ranker import DaskCBRanker
+from cbrank.dask.ranker import DaskRanker
 
-__all__ = ["DaskCBRanker", "Files"]
+__all__ = ["DaskRanker", "Files"]

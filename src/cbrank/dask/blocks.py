@@ -1,22 +1,25 @@
-"""Partitions in memory: blocks of dask arrays, of dask data frames, or delayed ones."""
+"""Partitions in memory, and their scores: blocks of dask arrays or data frames, or delayed ones."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
+import dask
 import dask.array as da
 import numpy as np
 import scipy.sparse as sp
 from dask import delayed
+from dask.array.utils import meta_from_array
 from dask.delayed import Delayed
 from distributed import Client
 from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import roc_auc_score
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _get_feature_names
 
-from cbrank.dask.learning import CHUNK_ROWS, Chunk, Form
-from cbrank.dask.tree import reduced
+from cbrank.dask.tasks import CHUNK_ROWS, Chunk, Schema, tree_reduced
 from cbrank.rankers import CBRanker, checks
 
 _KINDS = (
@@ -27,7 +30,7 @@ _KINDS = (
 
 @dataclass
 class Block:
-    """Some rows in memory; on the client they are yet to be computed."""
+    """The rows of one partition: delayed objects on the client, computed ones on a worker."""
 
     number: int
     X: Any
@@ -39,7 +42,7 @@ class Block:
         random: np.random.Generator | None,
         width: int,  # noqa: ARG002
     ) -> Generator[Chunk, None, None]:
-        """Yield the rows in chunks, shuffled by `random` if there is one."""
+        """Yield the rows in chunks, shuffled by `random` if it is not None."""
         X = sp.csr_array(self.X) if sp.issparse(self.X) else self.X
         y = checks.check_labels(self.y, X) if X.shape[0] else np.empty(0)
         weights = None if self.weights is None else checks.check_weights(self.weights, X)
@@ -49,11 +52,11 @@ class Block:
             rows = rows if order is None else order[rows]
             yield _safe_indexing(X, rows), y[rows], None if weights is None else weights[rows]
 
-    def make_room(self, ranker: CBRanker, width: int) -> None:
-        """Do nothing: blocks are of one width, and learning refuses another."""
+    def widen(self, ranker: CBRanker, width: int) -> None:
+        """Do nothing: all blocks have the same width, and `partial_fit` refuses another."""
 
-    def explained(self, error: ValueError, prior: CBRanker) -> ValueError:
-        """Return an error that names the partition and the row in it, shuffled or not."""
+    def located(self, error: ValueError, prior: CBRanker) -> ValueError:
+        """Return an error that names the partition, and the row's place in it before shuffling."""
         try:
             deepcopy(prior).partial_fit(self.X, self.y, sample_weight=self.weights)
         except ValueError as in_order:
@@ -62,12 +65,12 @@ class Block:
 
 
 class Blocks(NamedTuple):
-    """Rows, labels and weights in blocks that are yet to be computed."""
+    """The delayed blocks of rows, labels and weights: one of each for every partition."""
 
     X: list[Delayed]
     y: list[Delayed]
     weights: list[Delayed] | None
-    meta: Any  # a block without rows; None if it is not known what blocks are
+    meta: Any  # a block without rows; None where only computing a block shows what it is
 
     def parts(self) -> list[Block]:
         """Return the partitions."""
@@ -75,25 +78,26 @@ class Blocks(NamedTuple):
         blocks = zip(self.X, self.y, weights, strict=True)
         return [Block(number, *block) for number, block in enumerate(blocks)]
 
-    def form(
+    def schema(
         self,
         client: Client,
         ranker: CBRanker,  # noqa: ARG002
         classes: ArrayLike | None,
-    ) -> Form:
-        """Find out what must be known before the first row is learned from."""
+    ) -> Schema:
+        """Find out what must be known of all rows before the first is learned from."""
         found = delayed(np.asarray)(classes)
         if classes is None:
             labels = [delayed(_labels)(number, y) for number, y in enumerate(self.y)]
-            found = reduced(labels, delayed(_union))
+            found = tree_reduced(labels, delayed(_union))
         found = client.compute(found)
         facts = self._facts(client) if self.meta is None else _facts(0, self.meta)
-        return Form(checks.check_classes(found.result()), *facts)
+        return Schema(checks.check_classes(found.result()), *facts)
 
     def _facts(self, client: Client) -> "Facts":
         """Return the facts about the first block that has rows."""
         for number, X in enumerate(self.X):
-            if facts := client.compute(delayed(_facts_if_rows)(number, X)).result():
+            facts = client.compute(delayed(_facts_if_rows)(number, X)).result()
+            if facts:
                 return facts  # type: ignore[no-any-return]
         raise ValueError("There are no rows to learn from: every partition is empty.")
 
@@ -124,34 +128,37 @@ def _labels(number: int, y: Any) -> NDArray[Any]:
 
 
 def _union(found: list[NDArray[Any]]) -> NDArray[Any]:
-    """Return the labels of blocks; those of an empty block have no type to go by."""
+    """Return all labels found; empty blocks, whose type means nothing, have no say in theirs."""
     return np.unique(np.concatenate([labels for labels in found if len(labels)] or found))
 
 
-# From what callers pass in ------------------------------------------------------------------------
+# Blocks of what callers pass in -------------------------------------------------------------------
 
 
 def blocks_of(X: Any, y: Any, sample_weight: Any) -> Blocks:
-    """Return the blocks of rows with their labels and weights, in step."""
+    """Return the blocks of rows, and the blocks of labels and weights that belong to them."""
     if y is None:
         raise ValueError("y is missing: only files bring their labels along.")
     X, meta = rows_of(X)
-    weights = None if sample_weight is None else _in_step("sample_weight", sample_weight, X)
-    return Blocks(_delayed(X), _in_step("y", y, X), weights, meta)
+    weights = None if sample_weight is None else _aligned("sample_weight", sample_weight, X)
+    return Blocks(_delayed(X), _aligned("y", y, X), weights, meta)
 
 
 def rows_of(X: Any) -> tuple[Any, Any]:
-    """Return rows whose blocks have all columns, and an example without rows if there is one."""
-    if is_frame(X):
-        return X, X._meta
+    """Return rows whose blocks have all columns, and a block without rows if that can be known."""
+    if _is_frame(X):
+        from dask.dataframe.dispatch import make_meta  # noqa: PLC0415
+
+        return X, make_meta(X)
     if isinstance(X, da.Array):
         if X.ndim != 2:
             raise ValueError(f"X must have rows and columns, and it has {X.ndim} dimensions.")
         X = X if X.numblocks[1] == 1 else X.rechunk({1: -1})
-        known = sp.issparse(X._meta) or isinstance(X._meta, np.ndarray)
-        empty = sp.csr_array if sp.issparse(X._meta) else np.empty
-        return X, empty((0, X.shape[1])) if known and X.shape[1] == X.shape[1] else None
-    if is_delayed(X):
+        meta = meta_from_array(X)
+        known = sp.issparse(meta) or isinstance(meta, np.ndarray)
+        empty = sp.csr_array if sp.issparse(meta) else np.empty
+        return X, empty((0, X.shape[1])) if known and not np.isnan(X.shape[1]) else None
+    if _is_delayed(X):
         return X, None
     raise ValueError(
         f"X must be {_KINDS}, and it is {type(X).__name__}: use CBRanker for rows in memory, or "
@@ -159,17 +166,17 @@ def rows_of(X: Any) -> tuple[Any, Any]:
     )
 
 
-def is_frame(X: Any) -> bool:
+def _is_frame(X: Any) -> bool:
     """Say whether this is a dask data frame."""
     return _is_collection(X) and hasattr(X, "map_partitions") and hasattr(X, "columns")
 
 
 def _is_collection(X: Any) -> bool:
-    """Say whether this has partitions; one delayed object claims to have any attribute."""
+    """Say whether this has partitions; a Delayed, which seems to have every attribute, has none."""
     return not isinstance(X, Delayed) and hasattr(X, "dask") and hasattr(X, "to_delayed")
 
 
-def is_delayed(X: Any) -> bool:
+def _is_delayed(X: Any) -> bool:
     """Say whether this is a list of delayed blocks."""
     return isinstance(X, list | tuple) and len(X) > 0 and all(isinstance(x, Delayed) for x in X)
 
@@ -180,13 +187,13 @@ def _delayed(X: Any) -> list[Delayed]:
     return list(X.to_delayed()) if hasattr(X, "to_delayed") else list(X)
 
 
-def _in_step(name: str, values: Any, X: Any) -> list[Delayed]:
-    """Return labels or weights in blocks like those of X."""
+def _aligned(name: str, values: Any, X: Any) -> list[Delayed]:
+    """Return labels or weights in as many blocks as X has."""
     if isinstance(values, da.Array):
         if values.ndim != 1:
             raise ValueError(f"{name} must have one dimension, and it has {values.ndim}.")
         values = _rechunked(name, values, X)
-    elif not (is_delayed(values) or _is_collection(values)):
+    elif not (_is_delayed(values) or _is_collection(values)):
         raise ValueError(
             f"{name} must be a dask array or series, or a list of delayed blocks, like X; it is "
             f"{type(values).__name__}."
@@ -194,14 +201,14 @@ def _in_step(name: str, values: Any, X: Any) -> list[Delayed]:
     blocks, wanted = _delayed(values), len(_delayed(X))
     if len(blocks) != wanted:
         raise ValueError(
-            f"X has {wanted} partitions and {name} has {len(blocks)}: make them the same, by "
+            f"X has {wanted} partitions and {name} has {len(blocks)}: make them the same, with "
             "rechunk for arrays and repartition for frames."
         )
     return blocks
 
 
 def _rechunked(name: str, values: Any, X: Any) -> Any:
-    """Return an array in chunks like those of X, where the lengths of both are known."""
+    """Return an array in chunks as long as those of X, where both lengths are known."""
     if not isinstance(X, da.Array) or not _known(X.chunks[0]) or not _known(values.chunks[0]):
         return values
     if values.shape[0] != X.shape[0]:
@@ -211,3 +218,54 @@ def _rechunked(name: str, values: Any, X: Any) -> Any:
 
 def _known(lengths: Sequence[float]) -> bool:
     return not np.isnan(lengths).any()
+
+
+# Scores -------------------------------------------------------------------------------------------
+
+
+def is_lazy(X: Any) -> bool:
+    """Say whether rows are yet to be computed, rather than in memory."""
+    return dask.is_dask_collection(X) or _is_delayed(X)
+
+
+def lazily(ranker: CBRanker, method: str, X: Any, dtype: np.dtype[Any]) -> Any:
+    """Return what a method of the ranker gives for rows, in the partitions of the rows."""
+    if not is_lazy(X):
+        return getattr(ranker, method)(X)
+    X, _ = rows_of(X)
+    call = partial(_of_block, method=method, dtype=dtype)
+    shared = delayed(ranker, traverse=False)
+    if isinstance(X, da.Array):
+        return X.map_blocks(call, shared, drop_axis=1, meta=np.empty(0, dtype))
+    if _is_frame(X):
+        return X.map_partitions(partial(_of_frame, call), shared, meta=(None, dtype))
+    blocks = [delayed(call)(block, shared) for block in X]
+    return da.concatenate([da.from_delayed(block, (np.nan,), dtype) for block in blocks])
+
+
+def auc(ranker: CBRanker, blocks: Blocks) -> Delayed:
+    """Return the area under the ROC curve over all blocks, yet to be computed."""
+    shared, dtype = delayed(ranker, traverse=False), np.dtype(np.float64)
+    score = partial(_of_block, method="decision_function", dtype=dtype)
+    scores = [delayed(score)(block, shared) for block in blocks.X]
+    return delayed(_auc)(scores, blocks.y, blocks.weights, ranker.classes_)
+
+
+def _of_block(X: Any, ranker: CBRanker, method: str, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return the scores or labels of a block, which may be empty."""
+    return getattr(ranker, method)(X) if X.shape[0] else np.empty(0, dtype)
+
+
+def _of_frame(call: Callable[..., NDArray[Any]], X: Any, ranker: CBRanker) -> Any:
+    """Return the same as a series with the index of the frame."""
+    import pandas as pd  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    return pd.Series(call(X, ranker), index=X.index)
+
+
+def _auc(
+    scores: list[NDArray[np.float64]], y: list[Any], weights: list[Any] | None, classes: Any
+) -> float:
+    labels = checks.encode(np.concatenate([np.asarray(block) for block in y]), classes)
+    weight = None if weights is None else np.concatenate(weights)
+    return float(roc_auc_score(labels, np.concatenate(scores), sample_weight=weight))

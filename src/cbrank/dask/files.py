@@ -1,4 +1,4 @@
-"""Partitions on disk: each file is one, read in chunks by the worker that learns from it."""
+"""Partitions on disk: each file is one, and the worker that learns from it reads it in chunks."""
 
 import os
 from collections.abc import Generator, Sequence
@@ -12,8 +12,8 @@ from dask import delayed
 from distributed import Client
 from numpy.typing import ArrayLike, NDArray
 
-from cbrank.dask.compiling import one_at_a_time, tell_client
-from cbrank.dask.learning import CHUNK_ROWS, Chunk, Form
+from cbrank.dask.cluster import compiled_once, tell_client
+from cbrank.dask.tasks import CHUNK_ROWS, Chunk, Schema
 from cbrank.rankers import CBRanker, checks
 from cbrank.streams import Columns, StreamScaler, open_stream
 from cbrank.streams.labels import Labels, canonical
@@ -28,19 +28,20 @@ class Files:
     r"""Files to learn from on a cluster: svmlight text, CSV or Parquet, plain or compressed.
 
     Each file is a partition and is read in chunks by a worker, so all workers must find it under
-    the same path. The classes that a ranker learns are 0 and 1, the positive one;
-    ``columns.classes_`` says which labels these are.
+    the same path. To the ranker the labels are 0 and 1, where 1 is the positive class;
+    `DaskRanker.columns_` has the labels of the files in its ``classes_``.
 
     Parameters
     ----------
     paths : path, glob or sequence of them
-        The files, in order; those of a glob by name.
+        The files, in order; those that match a glob by name.
     columns : Columns, optional
-        What the columns mean, the same for all files; the first file's header says the rest. CSV
-        and Parquet need one. Categories must be listed or hashed: with "onehot" every file would
-        number them in its own way.
+        What the columns mean, the same for all files: CSV and Parquet need it, to know at least
+        which column is the label. Columns that it does not name are those of the first file's
+        header. Categories must be listed or hashed: with "onehot" every file would number them in
+        its own way.
     format : {"svmlight", "csv", "parquet"}, optional
-        The format of all files; else told by each file's extension, or by its first line.
+        The format of all files; by default told by each file's extension, or by its first line.
     scale : {"none", "unit"}, default="none"
         Whether each row is divided by its length.
     widest : int, optional
@@ -51,14 +52,15 @@ class Files:
     >>> import tempfile
     >>> from pathlib import Path
     >>> from dask.distributed import Client
-    >>> from cbrank.dask import DaskCBRanker, Files
+    >>> from cbrank import CBRanker
+    >>> from cbrank.dask import DaskRanker, Files
     >>> from cbrank.streams import Columns
     >>> folder = Path(tempfile.mkdtemp())
     >>> for day, rows in enumerate(["31,no\n44,yes\n", "27,no\n52,yes\n"]):
     ...     _ = (folder / f"day{day}.csv").write_text("age,clicked\n" + rows)
     >>> days = Files(folder / "day*.csv", Columns(label="clicked"))
     >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
-    ...     ranker = DaskCBRanker(client=client).fit(days)
+    ...     ranker = DaskRanker(CBRanker(), client=client).fit(days)
     >>> ranker.n_seen_, ranker.columns_.classes_
     (array([2, 2]), ['no', 'yes'])
     """
@@ -72,7 +74,7 @@ class Files:
         scale: Scale = "none",
         widest: int | None = None,
     ) -> None:
-        self.paths = [str(Path(path).absolute()) for path in _named(find_sources(paths))]
+        self.paths = [str(Path(path).absolute()) for path in _readable(find_sources(paths))]
         self.columns = Columns() if columns is None else columns
         self.format, self.scale, self.widest = format, scale, widest
         if scale not in ("none", "unit"):
@@ -92,51 +94,51 @@ class Files:
         list of File
             One for each path.
         """
-        told = self.columns, self.format, self.scale, self.widest
-        return [File(number, path, *told) for number, path in enumerate(self.paths)]
+        shared = self.columns, self.format, self.scale, self.widest
+        return [File(number, path, *shared) for number, path in enumerate(self.paths)]
 
-    def form(
+    def schema(
         self,
         client: Client,
         ranker: CBRanker,
         classes: ArrayLike | None,  # noqa: ARG002
-    ) -> Form:
-        """Find out what must be known before the first row is learned from.
+    ) -> Schema:
+        """Find out what must be known of all rows before the first is learned from.
 
         Parameters
         ----------
         client : Client
-            Whose workers look at the files.
+            Whose workers read the beginnings of the files.
         ranker : CBRanker
-            What is to learn.
+            The ranker that is to learn.
         classes : object
             Ignored: they are 0 and 1.
 
         Returns
         -------
-        Form
-            What is known; `columns` is what the columns mean from here on.
+        Schema
+            What was found; `columns` knows it from here on, too.
         """
-        looks = [delayed(File.look)(part) for part in self.parts()]
-        sights = [sight for sight in client.gather(client.compute(looks)) if sight.labels]
-        if not sights:
+        tasks = [delayed(File.begin)(part) for part in self.parts()]
+        found = [file for file in client.gather(client.compute(tasks)) if file.labels]
+        if not found:
             raise ValueError(f"There are no rows to learn from in {', '.join(self.paths)}.")
-        for sight in sights[1:]:
-            sights[0].columns.expect(sparse=_is_text(sight.columns), name=sight.path, learn=True)
-        self.columns, labels = sights[0].columns, Labels(self.columns.labels.positive)
-        found = dict.fromkeys(label for sight in sights for label in sight.labels)
-        labels.encode(list(found), learn=True, where="All files")
+        for file in found[1:]:
+            found[0].columns.expect(sparse=_is_text(file.columns), name=file.path, learn=True)
+        self.columns, labels = found[0].columns, Labels(self.columns.labels.positive)
+        words = dict.fromkeys(label for file in found for label in file.labels)
+        labels.encode(list(words), learn=True, where="All files")
         checks.check_classes(labels.known())
         self.columns.labels = labels
         if _is_text(self.columns):
-            self.columns.width_ = max(sight.columns.width_ for sight in sights)
+            self.columns.width_ = max(file.columns.width_ for file in found)
         refuse_too_wide(ranker, self.columns.width_, self.widest)
         sparse = _is_text(self.columns) or bool(self.columns.categorical)
-        return Form(np.arange(2), self.columns.width_, sparse)
+        return Schema(np.arange(2), self.columns.width_, sparse)
 
 
-class Sight(NamedTuple):
-    """What a look into a file told."""
+class Beginning(NamedTuple):
+    """What the first rows of a file tell."""
 
     path: str
     columns: Columns
@@ -145,7 +147,7 @@ class Sight(NamedTuple):
 
 @dataclass
 class File:
-    """A file, on a worker."""
+    """One file, as the worker that reads it knows it."""
 
     number: int
     path: str
@@ -154,24 +156,24 @@ class File:
     scale: Scale
     widest: int | None
 
-    def look(self) -> Sight:
-        """Read until there are two labels: a chunk, or a file of one label to its end."""
-        columns, heard = deepcopy(self.columns), _Heard()
-        columns.labels = heard
+    def begin(self) -> Beginning:
+        """Read until two labels have come: mostly one chunk, but a file of one label to its end."""
+        columns, collected = deepcopy(self.columns), _CollectedLabels()
+        columns.labels = collected
         with (
-            one_at_a_time("cbrank.streams"),
+            compiled_once("cbrank.streams"),
             open_stream(self.path, columns=columns, format=self.format) as stream,
         ):
             for _ in stream:
-                if len(heard.labels) > 1:
+                if len(collected.words) > 1:
                     break
         columns.labels = self.columns.labels
-        return Sight(self.path, columns, list(heard.labels))
+        return Beginning(self.path, columns, list(collected.words))
 
     def chunks(
         self, random: np.random.Generator | None, width: int
     ) -> Generator[Chunk, None, None]:
-        """Yield the rows in chunks, each shuffled by `random` if there is one."""
+        """Yield the rows in chunks, each shuffled by `random` if it is not None."""
         columns = deepcopy(self.columns)
         columns.width_ = max(columns.width_, width)
         scaler = StreamScaler(self.scale)
@@ -185,23 +187,23 @@ class File:
             for note in stream.notes:
                 tell_client(note)
 
-    def make_room(self, ranker: CBRanker, width: int) -> None:
-        """Widen a ranker to rows of this width: features appear as a stream goes."""
+    def widen(self, ranker: CBRanker, width: int) -> None:
+        """Make room in a ranker for rows of this width: later rows may have further features."""
         refuse_too_wide(ranker, width, self.widest)
         if width > ranker.n_features_in_:
             ranker.resize(width)
 
-    def explained(self, error: ValueError, prior: CBRanker) -> ValueError:  # noqa: ARG002
-        """Return the error, which names file and line."""
+    def located(self, error: ValueError, prior: CBRanker) -> ValueError:  # noqa: ARG002
+        """Return the error as it is, for it names file and line."""
         return error
 
 
-class _Heard(Labels):
-    """Note which labels there are, and complain about none."""
+class _CollectedLabels(Labels):
+    """All labels of the rows read, however many: it is for all files together to refuse a third."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.labels: dict[str, None] = {}
+        self.words: dict[str, None] = {}  # in the order in which they came
 
     def encode(
         self,
@@ -210,13 +212,13 @@ class _Heard(Labels):
         learn: bool,  # noqa: ARG002
         where: str,  # noqa: ARG002
     ) -> tuple[NDArray[np.int64], list[tuple[int, str]]]:
-        words: list[Any] = np.unique(labels).tolist()
-        self.labels |= dict.fromkeys(filter(None, map(canonical, words)))
+        found: list[Any] = np.unique(labels).tolist()
+        self.words |= dict.fromkeys(filter(None, map(canonical, found)))
         return np.zeros(len(labels), np.int64), []
 
 
-def _named(sources: Sequence[Any]) -> Sequence[Any]:
-    """Return sources, if workers can read them: standard input and open files they cannot."""
+def _readable(sources: Sequence[Any]) -> Sequence[Any]:
+    """Return sources that workers can open: all but standard input and open files."""
     for source in sources:
         if source == "-" or not isinstance(source, str | os.PathLike):
             raise ValueError("a cluster reads files that have a path, not standard input.")

@@ -1,11 +1,11 @@
-"""Confidence-weighted bipartite ranking on a Dask cluster."""
+"""A ranker on a Dask cluster."""
 
 import os
 import warnings
 from collections.abc import Sequence
 from copy import copy, deepcopy
 from numbers import Integral
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import dask
 import numpy as np
@@ -13,66 +13,47 @@ from dask import delayed
 from dask.delayed import Delayed
 from distributed import Client
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from cbrank.dask import choosing, scoring
-from cbrank.dask.blocks import Blocks, blocks_of
-from cbrank.dask.compiling import hearing
-from cbrank.dask.connecting import client_or_default
+from cbrank.dask import blocks, cluster, tasks
+from cbrank.dask.blocks import Blocks
 from cbrank.dask.files import Files, Scale
-from cbrank.dask.following import can_be_shown, follow
-from cbrank.dask.learning import Partition, Seed, learn, rows_since, start
-from cbrank.dask.tree import calmed, merged, reduced
-from cbrank.rankers import CBRanker
+from cbrank.dask.tasks import Partition, Seed
+from cbrank.rankers import CBRanker, CBRankerCV
 from cbrank.streams import Columns
 
-_ANY_SIZE = {"distributed.admin.large-graph-warning-threshold": "1 PiB"}  # a model is sent as it is
+# The model is part of the graph of tasks; that it may be large is no reason for Dask to warn.
+_ANY_SIZE = {"distributed.admin.large-graph-warning-threshold": "1 PiB"}
 
 Partitions = Blocks | Files
 
 
-class DaskCBRanker(ClassifierMixin, BaseEstimator):
-    """Confidence-weighted bipartite ranking on a Dask cluster.
+def _of_ranker(name: str) -> Any:
+    """Return a property that is an attribute of the fitted ranker."""
 
-    Every partition is learned from by a `CBRanker` of its own on the worker that holds it, and
-    these are merged in a tree by `cbrank.merge`, also on the workers. Only the merged ranker comes
-    back. It depends on the partitions and their order, not on the number of workers, nor on
+    def get(self: "DaskRanker") -> Any:
+        if not self.__sklearn_is_fitted__():
+            raise AttributeError(f"{type(self).__name__} has no {name} before it is fitted.")
+        return getattr(self.ranker_, name)
+
+    return property(get, doc=f"The `{name}` of `ranker_`.")
+
+
+class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """A ranker that learns on a Dask cluster.
+
+    Every partition is learned from by a copy of the ranker, on the worker that holds it, and these
+    are merged in a tree by `cbrank.merge`, also on the workers. Only the merged ranker comes back.
+    It depends on the partitions and their order, but neither on the number of workers nor on
     workers that are lost meanwhile.
 
     Parameters
     ----------
-    C : float or "auto", default="auto"
-        Largest step of a pair: how far one pair may move the mean. With "auto", a `CBRanker` with
-        C "auto" takes the first rows of some partitions, and its C is the C of all partitions.
-    eta : float, default=0.7
-        Confidence wanted of each pair, between 0.5 and 1.
-    buffer_size : int, default=50
-        Rows kept of each class.
-    policy : {"fifo", "reservoir"}, default="fifo"
-        Whether the buffer holds the latest rows or a uniform sample of all.
-    covariance : {"full", "diagonal"}, default="full"
-        Full covariance takes d x d numbers; the diagonal suits high dimensions and sparse rows.
-    diagonal_update : {"paper", "precision", "drop"}, default="paper"
-        Form of the diagonal update: the paper's Proposition 2 to the letter, its KL-consistent
-        repair, or the diagonal of the full update.
-    average : bool, default=True
-        Whether `coef_` is the polynomial-decay average of the means rather than the last mean.
-    forgetting : float, default=0.0
-        Share of the evidence forgotten per row of a partition. Only for one round: what was partly
-        forgotten cannot be gone on from by several.
-    class_weight : {"balanced"}, dict or None, default=None
-        Factors of C for rows of each class, and costs of errors for `threshold_`; "balanced" goes
-        by the running counts of each partition.
-    shuffle : bool, default=True
-        Whether `fit` takes the rows of a partition in random order; those of a file are shuffled
-        chunk by chunk.
-    n_passes : int, default=1
-        Passes over a partition before it is merged.
-    random_state : int, RandomState instance or None, default=None
-        Source of the shuffling and of the reservoir.
+    ranker : CBRanker
+        The ranker to learn with; it stays as it is, and a copy learns.
     rounds : int, default=1
         How often to learn from all partitions: each round goes on from the merged ranker of the
         one before. Partitions are computed anew in each round, unless they are persisted.
@@ -83,20 +64,23 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
 
     Attributes
     ----------
+    ranker_ : CBRanker
+        The merged ranker, with the C chosen if that of `ranker` is "auto". Use `to_local` for a
+        copy of your own.
+    columns_ : Columns
+        What the columns of the files mean; only after learning from files.
+    Cs_ : ndarray of shape (9,)
+        Every C tried; only if the C of `ranker` is "auto".
+    progressive_auc_path_ : ndarray of shape (9,)
+        Progressive AUC of the learner with each of `Cs_`; only if the C of `ranker` is "auto".
     coef_ : ndarray of shape (1, n_features)
-        Mean of the weights, averaged over the stream if `average`.
+        This and all that follow are those of `ranker_`: the mean of the weights.
     covariance_ : ndarray of shape (n_features, n_features) or (n_features,)
         Covariance of the weights, or their variances where it is diagonal.
     C_ : float
-        The C that the ranker learned with.
-    Cs_ : ndarray of shape (9,)
-        Every C tried; only if `C` is "auto".
-    progressive_auc_path_ : ndarray of shape (9,)
-        Progressive AUC of the learner with each of `Cs_`; only if `C` is "auto".
+        The C that all partitions were learned with.
     classes_ : ndarray of shape (2,)
         The labels; the second is the positive class.
-    columns_ : Columns
-        What the columns of the files mean; only after learning from files.
     threshold_ : float
         Score from which rows are predicted positive: the optimal operating point of the buffered
         rows at the class shares of all rows.
@@ -117,18 +101,37 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
     See Also
     --------
     cbrank.CBRanker : The ranker of each partition, and what `to_local` returns.
+    cbrank.merge : How the rankers of all partitions become one.
     cbrank.dask.Files : Files to learn from.
+
+    Notes
+    -----
+    Parameters of `ranker` mean on a cluster what they mean elsewhere, each partition being a stream
+    of its own, but for these:
+
+    * C "auto": a copy of the ranker chooses C by the first rows of up to 16 partitions, and all
+      partitions are learned with it.
+    * `shuffle`: `fit` and `partial_fit` take the rows of each partition in random order; those of a
+      file are shuffled chunk by chunk.
+    * `n_passes`: passes over a partition before it is merged, whereas `rounds` learns from all
+      partitions again after they were. ``cbrank train --scheduler ... --passes N`` is ``rounds=N``.
+    * `class_weight` "balanced": goes by the running counts of each partition.
+    * `forgetting`: within each partition, for a single round of `fit`. Rankers that have forgotten
+      part of what they went on from cannot be merged.
+    * `random_state`: each partition has a generator of its own, which depends on this seed, on the
+      partition's number and on the rows learned from before.
 
     Examples
     --------
     >>> import dask.array as da
     >>> from dask.distributed import Client
-    >>> from cbrank.dask import DaskCBRanker
+    >>> from cbrank import CBRanker
+    >>> from cbrank.dask import DaskRanker
     >>> from cbrank.datasets import load
     >>> X, y, facts = load("german")
     >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
     ...     rows, labels = da.from_array(X[:800], chunks=(200, -1)), da.from_array(y[:800])
-    ...     ranker = DaskCBRanker(C=0.1, random_state=0, client=client).fit(rows, labels)
+    ...     ranker = DaskRanker(CBRanker(C=0.1, random_state=0), client=client).fit(rows, labels)
     >>> ranker.n_seen_
     array([561, 239])
     >>> round(ranker.to_local().score(X[800:], y[800:]), 1)
@@ -136,47 +139,37 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **CBRanker._parameter_constraints,
+        "ranker": [object],  # `_check_ranker` says more
         "rounds": [Interval(Integral, 1, None, closed="left")],
         "client": [Client, None],
         "progress": ["boolean"],
     }
 
-    _local: CBRanker
+    ranker_: CBRanker
     columns_: Columns
-    _scale: Scale
+    _scale: Scale  # of the files learned from
+
+    coef_ = _of_ranker("coef_")
+    covariance_ = _of_ranker("covariance_")
+    C_ = _of_ranker("C_")
+    classes_ = _of_ranker("classes_")
+    threshold_ = _of_ranker("threshold_")
+    progressive_auc_ = _of_ranker("progressive_auc_")
+    n_seen_ = _of_ranker("n_seen_")
+    n_pairs_ = _of_ranker("n_pairs_")
+    n_updates_ = _of_ranker("n_updates_")
+    n_features_in_ = _of_ranker("n_features_in_")
+    feature_names_in_ = _of_ranker("feature_names_in_")
 
     def __init__(
         self,
-        C: float | Literal["auto"] = "auto",
+        ranker: CBRanker,
         *,
-        eta: float = 0.7,
-        buffer_size: int = 50,
-        policy: Literal["fifo", "reservoir"] = "fifo",
-        covariance: Literal["full", "diagonal"] = "full",
-        diagonal_update: Literal["paper", "precision", "drop"] = "paper",
-        average: bool = True,
-        forgetting: float = 0.0,
-        class_weight: Literal["balanced"] | dict[Any, float] | None = None,
-        shuffle: bool = True,
-        n_passes: int = 1,
-        random_state: Any = None,
         rounds: int = 1,
         client: Client | None = None,
         progress: bool = True,
     ) -> None:
-        self.C = C
-        self.eta = eta
-        self.buffer_size = buffer_size
-        self.policy = policy
-        self.covariance = covariance
-        self.diagonal_update = diagonal_update
-        self.average = average
-        self.forgetting = forgetting
-        self.class_weight = class_weight
-        self.shuffle = shuffle
-        self.n_passes = n_passes
-        self.random_state = random_state
+        self.ranker = ranker
         self.rounds = rounds
         self.client = client
         self.progress = progress
@@ -198,15 +191,16 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        DaskCBRanker
+        DaskRanker
             The ranker itself.
         """
+        self._check_ranker()
         return self._learn(_partitions(X, y, sample_weight), None, None)
 
     def partial_fit(
         self, X: Any, y: Any = None, classes: ArrayLike | None = None, sample_weight: Any = None
     ) -> Self:
-        """Go on learning from more partitions, from the ranker as it is.
+        """Go on learning from more partitions, `rounds` times, from the ranker as it is.
 
         Parameters
         ----------
@@ -221,98 +215,114 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        DaskCBRanker
+        DaskRanker
             The ranker itself.
         """
+        self._check_ranker()
         partitions = _partitions(X, y, sample_weight)
         if not self.__sklearn_is_fitted__():
             return self._learn(partitions, None, classes)
         if isinstance(partitions, Files):
             partitions.columns, partitions.scale = self._known_columns(), self._scale
-        prior = self.to_local().set_params(**self._local_parameters(self._local.C_))
-        prior._check_unchanged(classes)
+        prior = self.to_local().set_params(**self._parameters(self.ranker_.C_))
+        prior.check_parameters(classes)
         return self._learn(partitions, prior, None)
 
     def _learn(
         self, partitions: Partitions, prior: CBRanker | None, classes: ArrayLike | None
     ) -> Self:
-        self._validate_params()
-        if self.forgetting and (prior is not None or self.rounds > 1):
+        if self.ranker.forgetting and (prior is not None or self.rounds > 1):
             raise ValueError(
-                f"forgetting is {self.forgetting}, and rankers that have partly forgotten what they "
-                "went on from cannot be merged: use rounds=1 and fit, or go on with to_local()."
+                f"forgetting is {self.ranker.forgetting}, and rankers that have forgotten part of "
+                "what they went on from cannot be merged: use rounds=1 and fit, or go on with "
+                "to_local()."
             )
-        client, race = client_or_default(self.client), None
-        seed = Seed(int(check_random_state(self.random_state).randint(2**31 - 1)), self.shuffle)
-        with hearing(client), dask.config.set(_ANY_SIZE):
+        client, chosen = cluster.client_or_default(self.client), None
+        number = check_random_state(self.ranker.random_state).randint(2**31 - 1)
+        seed = Seed(int(number), self.ranker.shuffle)
+        with cluster.messages_logged(client), dask.config.set(_ANY_SIZE):
             if prior is None:
-                model, race = self._start(client, partitions, seed, classes)
+                model, chosen = self._start(client, partitions, seed, classes)
             else:
                 model = delayed(prior, traverse=False)
-            for number in range(1, self.rounds + 1):
-                label = f"Round {number} of {self.rounds}" if self.rounds > 1 else "Partitions"
+            for round_ in range(1, self.rounds + 1):
+                label = f"Round {round_} of {self.rounds}" if self.rounds > 1 else "Partitions"
                 model = self._round(client, label, partitions.parts(), model, seed)
-            local = model.result()
-        self._keep(local, race, partitions, anew=prior is None)
+            merged = model.result()
+        self._keep(merged, chosen, partitions, anew=prior is None)
         return self
+
+    def _check_ranker(self) -> None:
+        """Refuse a ranker that cannot learn apart, and bad parameters, before all computing."""
+        self._validate_params()
+        if isinstance(self.ranker, CBRankerCV):
+            raise ValueError(  # noqa: TRY004
+                "ranker is a CBRankerCV, which needs all rows at once to choose C: pass "
+                'CBRanker(C="auto"), or a CBRanker with the C_ that it chose.'
+            )
+        if not hasattr(self.ranker, "like"):
+            raise ValueError(
+                f"ranker is {self.ranker!r}: only a CBRanker, whose model is a Gaussian, can be "
+                "merged."
+            )
+        clone(self.ranker).check_parameters()
 
     def _start(
         self, client: Client, partitions: Partitions, seed: Seed, classes: ArrayLike | None
     ) -> tuple[Delayed, CBRanker | None]:
-        """Return the ranker before its first row, and the race if C had to be chosen."""
-        ranker = CBRanker(**self._local_parameters(1.0))
-        form = partitions.form(client, ranker, classes)
-        if self.C != "auto":
-            return delayed(start)(ranker, form), None
-        parts = choosing.some(partitions.parts())
-        prior = delayed(start)(clone(ranker).set_params(C="auto"), form)
-        heads = [delayed(choosing.first_rows)(part, prior, seed, len(parts)) for part in parts]
-        race = client.compute(delayed(choosing.race)(heads, prior)).result()
-        ranker.set_params(C=race.C_)
-        return delayed(start)(ranker, form), race
+        """Return the ranker before its first row, and the one that chose C if C is "auto"."""
+        ranker = clone(self.ranker).set_params(**self._parameters(1.0))
+        schema = partitions.schema(client, ranker, classes)
+        if self.ranker.C != "auto":
+            return delayed(tasks.start)(ranker, schema), None
+        parts = tasks.evenly_spaced(partitions.parts())
+        prior = delayed(tasks.start)(clone(self.ranker), schema)
+        heads = [delayed(tasks.first_rows)(part, prior, seed, len(parts)) for part in parts]
+        chosen = client.compute(delayed(tasks.halved)(heads, prior)).result()
+        ranker.set_params(C=chosen.C_)
+        return delayed(tasks.start)(ranker, schema), chosen
 
     def _round(
         self, client: Client, label: str, parts: Sequence[Partition], prior: Any, seed: Seed
     ) -> Any:
         """Learn from all partitions; return the merged ranker, which stays on the cluster."""
-        learned = [delayed(learn)(part, prior, seed) for part in parts]
-        whole = reduced(learned, lambda some: delayed(merged)(some, prior))
-        model = delayed(calmed)(whole, prior, len(parts))
-        shown = self.progress and can_be_shown()
-        rows = [delayed(rows_since)(prior, ranker) for ranker in learned] if shown else []
+        learned = [delayed(tasks.learn)(part, prior, seed) for part in parts]
+        merged = tasks.tree_reduced(learned, lambda some: delayed(tasks.merged)(some, prior))
+        model = delayed(tasks.end_of_round)(merged, prior, len(parts))
+        shown = self.progress and cluster.at_terminal()
+        rows = [delayed(tasks.rows_since)(prior, ranker) for ranker in learned] if shown else []
         future, *counts = client.compute([model, *rows])
         if shown:
-            follow(client, label, counts)
+            cluster.show_progress(client, label, counts)
         if future.exception() is not None:
             future.result()
         return future
 
     def _keep(
-        self, local: CBRanker, race: CBRanker | None, partitions: Partitions, anew: bool
+        self, merged: CBRanker, chosen: CBRanker | None, partitions: Partitions, anew: bool
     ) -> None:
-        if not local.n_seen_.any():
+        if not merged.n_seen_.any():
             raise ValueError("All sample weights are zero: there is no row to learn from.")
         if anew:
             for name in ("Cs_", "progressive_auc_path_", "columns_"):
                 self.__dict__.pop(name, None)
-        self._local = local
-        if race is not None:
-            self.Cs_, self.progressive_auc_path_ = race.Cs_, race.progressive_auc_path_
+        self.ranker_ = merged
+        if chosen is not None:
+            self.Cs_, self.progressive_auc_path_ = chosen.Cs_, chosen.progressive_auc_path_
         if isinstance(partitions, Files):
             self.columns_, self._scale = deepcopy(partitions.columns), partitions.scale
-            self.columns_.width_ = local.n_features_in_
-        if local.n_pairs_ == 0:
+            self.columns_.width_ = merged.n_features_in_
+        if merged.n_pairs_ == 0:
             warnings.warn(
                 "No partition had rows of both classes, so no pair was learned from: mix the rows "
                 "before they are partitioned, or go on with rounds=2.",
                 stacklevel=4,
             )
 
-    def _local_parameters(self, chosen: float) -> dict[str, Any]:
-        """Return the parameters of CBRanker, with the C chosen if it was to be."""
-        own = self.get_params(deep=False)
-        own |= {"C": chosen} if self.C == "auto" else {}
-        return {name: own[name] for name in CBRanker._get_param_names()}
+    def _parameters(self, chosen: float) -> dict[str, Any]:
+        """Return the ranker's parameters, with the C chosen in the place of "auto"."""
+        given: dict[str, Any] = self.ranker.get_params(deep=False)
+        return given | {"C": chosen} if self.ranker.C == "auto" else given
 
     def _known_columns(self) -> Columns:
         if not hasattr(self, "columns_"):
@@ -329,10 +339,10 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
         Returns
         -------
         CBRanker
-            A copy, with the C chosen if it was "auto".
+            A copy of `ranker_`.
         """
         check_is_fitted(self)
-        return deepcopy(self._local)
+        return deepcopy(self.ranker_)
 
     def decision_function(self, X: Any) -> Any:
         """Return the ranking score of each row, computed when it is asked for.
@@ -348,7 +358,7 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
             The scores, in the partitions of `X`: the higher, the likelier positive.
         """
         check_is_fitted(self)
-        return scoring.lazily(self._local, "decision_function", X, np.dtype(np.float64))
+        return blocks.lazily(self.ranker_, "decision_function", X, np.dtype(np.float64))
 
     def predict(self, X: Any) -> Any:
         """Predict the positive class where the score reaches `threshold_`, when it is asked for.
@@ -364,10 +374,10 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
             One of the two labels for each row, in the partitions of `X`.
         """
         check_is_fitted(self)
-        return scoring.lazily(self._local, "predict", X, self.classes_.dtype)
+        return blocks.lazily(self.ranker_, "predict", X, self.classes_.dtype)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the area under the ROC curve; a worker holds all scores meanwhile.
+        """Return the area under the ROC curve; one worker holds all scores meanwhile.
 
         Parameters
         ----------
@@ -384,24 +394,19 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
             The share of (positive, negative) pairs ranked right, ties counted half.
         """
         check_is_fitted(self)
-        if not scoring.is_lazy(X):
-            return self._local.score(X, y, sample_weight)
-        auc = scoring.auc(self._local, blocks_of(X, y, sample_weight))
+        if not blocks.is_lazy(X):
+            return self.ranker_.score(X, y, sample_weight)
+        auc = blocks.auc(self.ranker_, blocks.blocks_of(X, y, sample_weight))
         with dask.config.set(_ANY_SIZE):
-            return float(client_or_default(self.client).compute(auc).result())
+            return float(cluster.client_or_default(self.client).compute(auc).result())
 
     # As scikit-learn wants it --------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
-        return "_local" in vars(self)
-
-    def __getattr__(self, name: str) -> Any:
-        """Return what the merged ranker has: `coef_`, `classes_` and so on."""
-        if name.endswith("_") and not name.startswith("_") and "_local" in vars(self):
-            return getattr(self._local, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return "ranker_" in vars(self)
 
     def __sklearn_clone__(self) -> Self:
+        """Return a clone with the same client, of which there can be no copy."""
         parameters = self.get_params(deep=False)
         client = parameters.pop("client")
         copies = {name: clone(value, safe=False) for name, value in parameters.items()}
@@ -420,13 +425,13 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
 
 def _partitions(X: Any, y: Any, sample_weight: Any) -> Partitions:
     """Return the partitions of what callers pass in."""
-    named = isinstance(X, str | os.PathLike) or (
+    are_paths = isinstance(X, str | os.PathLike) or (
         isinstance(X, list | tuple)
         and len(X) > 0
         and all(isinstance(path, str | os.PathLike) for path in X)
     )
-    if not named and not isinstance(X, Files):
-        return blocks_of(X, y, sample_weight)
+    if not are_paths and not isinstance(X, Files):
+        return blocks.blocks_of(X, y, sample_weight)
     if y is not None or sample_weight is not None:
         raise ValueError("Files bring their labels along and have no weights: leave y out.")
-    return Files(X) if named else copy(X)
+    return Files(X) if are_paths else copy(X)

@@ -282,8 +282,7 @@ class Ranker(Stateful):
             or not all(map(is_, known.read(self.__dict__), known.values))
             or self.class_weight != known.class_weight
         ):
-            self._validate_params()
-            self._check_unchanged(None)
+            self.check_parameters()
             read, class_weight = itemgetter(*self._get_param_names()), self.class_weight
             weights = self.class_weights(self.classes_)
             self._own.known = known = Settings(
@@ -294,6 +293,18 @@ class Ranker(Stateful):
                 (weights[:1], weights[1:]),
             )
         return known
+
+    def check_parameters(self, classes: ArrayLike | None = None) -> None:
+        """Refuse parameters out of their range, or changed since a stream began that goes by them.
+
+        Parameters
+        ----------
+        classes : array-like of shape (2,), default=None
+            The two labels, which must be those of the stream.
+        """
+        self._validate_params()
+        if hasattr(self, "_model"):
+            self._check_unchanged(classes)
 
     def _check_unchanged(self, classes: ArrayLike | None) -> None:
         """Refuse what cannot change once a stream has begun."""

@@ -1,0 +1,187 @@
+"""What workers run: learning a partition, choosing C, and the merge tree.
+
+A task never changes what it is given. So one that is run again, because its worker was lost, gives
+the same ranker to the last bit.
+"""
+
+import contextlib
+import itertools
+import math
+from collections.abc import Callable, Generator, Iterable, Sequence
+from copy import deepcopy
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+
+from cbrank.dask.cluster import compiled_once
+from cbrank.merging import merge, tempered
+from cbrank.rankers import CBRanker
+
+CHUNK_ROWS = 8192  # as in cbrank.streams: few enough to be held beside a partition
+_FIRST_PARTITIONS = 16  # at most, whose first rows choose C
+_FIRST_ROWS = 2**13  # of all together: halving takes 4,096, or more where a class is rare
+_BRANCHES = 4  # rankers merged by one task, so that no worker has to hold many of them
+
+Item = TypeVar("Item")
+Chunk = tuple[Any, NDArray[Any], NDArray[np.float64] | None]  # rows, labels, weights
+
+
+class Partition(Protocol):
+    """Some of the rows: a block in memory or a file."""
+
+    number: int
+
+    def chunks(
+        self, random: np.random.Generator | None, width: int
+    ) -> Generator[Chunk, None, None]:
+        """Yield the rows in chunks, shuffled by `random` if it is not None."""
+
+    def widen(self, ranker: CBRanker, width: int) -> None:
+        """Make room in a ranker for rows of this width, where rows may get wider."""
+
+    def located(self, error: ValueError, prior: CBRanker) -> ValueError:
+        """Return an error met in these rows as one that says where."""
+
+
+class Schema(NamedTuple):
+    """What must be known of all rows before the first is learned from."""
+
+    classes: NDArray[Any]
+    width: int
+    sparse: bool
+    names: NDArray[Any] | None = None
+
+
+class Seed(NamedTuple):
+    """The seed of a fit, and whether rows are shuffled by it."""
+
+    number: int
+    shuffle: bool
+
+    def generator(self, partition: Partition, prior: CBRanker) -> np.random.Generator:
+        """Return the generator of a partition, another one in each round and call."""
+        return np.random.default_rng([self.number, int(prior.n_seen_.sum()), partition.number])
+
+
+# Learning -----------------------------------------------------------------------------------------
+
+
+def start(ranker: CBRanker, schema: Schema) -> CBRanker:
+    """Return the ranker before its first row."""
+    ranker = deepcopy(ranker)
+    ranker.start(schema.width, schema.classes, sparse=schema.sparse)
+    if schema.names is not None:
+        ranker.feature_names_in_ = schema.names
+    return ranker
+
+
+def learn(partition: Partition, prior: CBRanker, seed: Seed) -> CBRanker:
+    """Return what `prior` becomes by learning from a partition."""
+    random, ranker = seed.generator(partition, prior), deepcopy(prior)
+    ranker.reseed(int(random.integers(1, 2**63)))
+    order = random if seed.shuffle else None
+    try:
+        for _ in range(ranker.n_passes):
+            for X, y, weights in partition.chunks(order, ranker.n_features_in_):
+                partition.widen(ranker, X.shape[1])
+                with compiled_once(type(ranker).__name__):
+                    ranker.partial_fit(X, y, sample_weight=weights)
+    except ValueError as error:
+        raise partition.located(error, prior) from None
+    return ranker
+
+
+def rows_since(prior: CBRanker, ranker: CBRanker) -> int:
+    """Return how many rows a ranker has learned from since it was `prior`."""
+    return int((ranker.n_seen_ - prior.n_seen_).sum())
+
+
+# Choosing C ---------------------------------------------------------------------------------------
+#
+# Partitions cannot choose C each for itself: rankers of different C do not merge well, and a short
+# partition has too few rows to choose by. So one ranker with C "auto" learns from the first rows of
+# some partitions, one partition after the other, and all partitions take its C.
+
+
+def evenly_spaced(parts: Sequence[Item]) -> list[Item]:
+    """Return the partitions whose first rows choose C.
+
+    Examples
+    --------
+    >>> evenly_spaced(range(64))
+    [0, 4, 8, 13, 17, 21, 25, 29, 34, 38, 42, 46, 50, 55, 59, 63]
+    """
+    places = np.linspace(0, len(parts) - 1, min(len(parts), _FIRST_PARTITIONS)).round()
+    return [parts[int(place)] for place in places]
+
+
+def first_rows(partition: Partition, prior: CBRanker, seed: Seed, partitions: int) -> list[Chunk]:
+    """Return a partition's share of the rows that choose C, as one chunk, or none if it is empty."""
+    order = seed.generator(partition, prior) if seed.shuffle else None
+    rows = slice(math.ceil(_FIRST_ROWS / partitions))
+    try:
+        with contextlib.closing(partition.chunks(order, prior.n_features_in_)) as chunks:
+            return [
+                (_safe_indexing(X, rows), y[rows], None if weights is None else weights[rows])
+                for X, y, weights in itertools.islice(chunks, 1)
+            ]
+    except ValueError as error:
+        raise partition.located(error, prior) from None
+
+
+def halved(heads: Iterable[Sequence[Chunk]], prior: CBRanker) -> CBRanker:
+    """Return the ranker that has chosen C by successive halving over the first rows.
+
+    Rows that it cannot learn from are skipped: learning from all partitions will say what is wrong.
+    """
+    ranker = deepcopy(prior)
+    for X, y, weights in itertools.chain.from_iterable(heads):
+        if X.shape[1] > ranker.n_features_in_:
+            ranker.resize(X.shape[1])
+        with compiled_once(type(ranker).__name__), contextlib.suppress(ValueError):
+            ranker.partial_fit(X, y, sample_weight=weights)
+    return ranker
+
+
+# Merging ------------------------------------------------------------------------------------------
+
+
+def tree_reduced(items: Sequence[Any], combine: Callable[[list[Any]], Any]) -> Any:
+    """Combine neighbours, and what comes of them, until one is left.
+
+    The tree depends on nothing but the number of items, so that the order of sums, and with it
+    their rounding, does not depend on which worker is done first.
+
+    Examples
+    --------
+    >>> tree_reduced(["a", "b", "c", "d", "e", "f"], lambda some: f"({''.join(some)})")
+    '((abcd)(ef))'
+    """
+    items = list(items)
+    while len(items) > 1:
+        groups = [items[begin : begin + _BRANCHES] for begin in range(0, len(items), _BRANCHES)]
+        items = [combine(group) if len(group) > 1 else group[0] for group in groups]
+    return items[0]
+
+
+def merged(rankers: Sequence[CBRanker], prior: CBRanker) -> CBRanker:
+    """Merge rankers that went on from `prior`; features that one has not met are as in the prior."""
+    width = max(ranker.n_features_in_ for ranker in (*rankers, prior))
+    return merge([_widened(ranker, width) for ranker in rankers], prior=_widened(prior, width))
+
+
+def end_of_round(ranker: CBRanker, prior: CBRanker, partitions: int) -> CBRanker:
+    """Return the merged ranker of a round, tempered unless the prior had learned nothing."""
+    if partitions == 1 or not prior.n_seen_.any():
+        return ranker
+    return tempered(ranker, _widened(prior, ranker.n_features_in_), partitions)
+
+
+def _widened(ranker: CBRanker, width: int) -> CBRanker:
+    if ranker.n_features_in_ == width:
+        return ranker
+    ranker = deepcopy(ranker)
+    ranker.resize(width)
+    return ranker
