@@ -8,8 +8,8 @@
 import os
 from typing import Any
 
-from cbrank._own import undisturbed
 from cbrank.atomic import atomic_write
+from cbrank.locking import undisturbed
 from cbrank.modelfile.container import ModelFileError, read, write
 from cbrank.modelfile.state import gather, restore
 from cbrank.modelfile.values import texts_from_arrays, texts_to_arrays

@@ -2,24 +2,32 @@
 
 import contextlib
 from collections.abc import Callable
-from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from copy import copy, deepcopy
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from cbrank import kernels
-from cbrank.rankers import _checks, _race
-from cbrank.rankers._base import DENSE_BLOCK, Ranker, _refilled
+from cbrank.parameters import CBR, Table
+from cbrank.rankers import checks, halving
+from cbrank.rankers._base import DENSE_BLOCK, Batch, Ranker
 from cbrank.rankers._memory import refuse_if_too_large
-from cbrank.rankers._parts import Part, until_forgetting
-from cbrank.rankers._unbroken import whole
+from cbrank.rankers._state import refilled
+from cbrank.rankers.halving import Halving
 
 Scores = NDArray[np.float64]
+
+
+class Learned(NamedTuple):
+    """What a `CBRanker` has learned."""
+
+    model: Any  # FullModel, DiagonalModel or SparseModel of the kernels
+    buffer: Any
+    halving: Halving | None  # where the choice of C stands, if C is "auto"
 
 
 class CBRanker(Ranker):
@@ -28,41 +36,6 @@ class CBRanker(Ranker):
     The ranker is a Gaussian over weight vectors. Every new row meets the buffered rows of the
     opposite class, and each pair that is not ranked right with confidence `eta` moves the mean
     and shrinks the covariance by the soft confidence-weighted closed form [1]_.
-
-    Parameters
-    ----------
-    C : float or "auto", default="auto"
-        Largest step of a pair: how far one pair may move the mean. With "auto", learners with C
-        from 2^-12 to 2^4 share the pass and the buffers. After 512 rows and 16 of the rarer class
-        the half of them with the better progressive AUC goes on, and again each time both have
-        doubled; the best is the ranker, the nearest to 2^-4 among equals. A short stream costs
-        up to nine times a fixed C, a long one little more than it.
-    eta : float, default=0.7
-        Confidence wanted of each pair, between 0.5 and 1.
-    buffer_size : int, default=50
-        Rows kept of each class.
-    policy : {"fifo", "reservoir"}, default="fifo"
-        Whether the buffer holds the latest rows or a uniform sample of all.
-    covariance : {"full", "diagonal"}, default="full"
-        Full covariance takes d x d numbers; the diagonal suits high dimensions and sparse rows.
-    diagonal_update : {"paper", "precision", "drop"}, default="paper"
-        Form of the diagonal update: the paper's Proposition 2 to the letter, its KL-consistent
-        repair, or the diagonal of the full update.
-    average : bool, default=True
-        Whether `coef_` is the polynomial-decay average of the means rather than the last mean.
-    forgetting : float, default=0.0
-        Share of the evidence forgotten per row, for streams that change: 1e-3 is a memory of about
-        1,000 rows. The covariance widens towards its start by as much, and the average keeps up.
-        It may be changed in the middle of a stream. With `policy` "fifo" the buffer forgets too.
-    class_weight : {"balanced"}, dict or None, default=None
-        Factors of C for rows of each class, and costs of errors for `threshold_`. Under
-        `partial_fit`, "balanced" goes by the running counts.
-    shuffle : bool, default=True
-        Whether `fit` takes the rows in random order.
-    n_passes : int, default=1
-        Passes of `fit` over the rows.
-    random_state : int, RandomState instance or None, default=None
-        Source of the shuffling and of the reservoir.
 
     Attributes
     ----------
@@ -112,17 +85,7 @@ class CBRanker(Ranker):
     0.8
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Ranker._parameter_constraints,
-        "C": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "eta": [Interval(Real, 0.5, 1, closed="neither")],
-        "buffer_size": [Interval(Integral, 1, None, closed="left")],
-        "policy": [StrOptions({"fifo", "reservoir"})],
-        "covariance": [StrOptions({"full", "diagonal"})],
-        "diagonal_update": [StrOptions({"paper", "precision", "drop"})],
-        "average": ["boolean"],
-        "forgetting": [Interval(Real, 0, 1, closed="left")],
-    }
+    PARAMETERS: ClassVar[Table] = CBR
 
     def __init__(
         self,
@@ -153,7 +116,7 @@ class CBRanker(Ranker):
         self.n_passes = n_passes
         self.random_state = random_state
 
-    def _needs_matrix(self) -> bool:
+    def takes_dense_rows(self) -> bool:
         return self.covariance == "full"
 
     def _new_model(self, n_features: int) -> Any:
@@ -164,7 +127,7 @@ class CBRanker(Ranker):
             return kernels.confidence.SparseModel(features, tally)
         if self.covariance == "diagonal":
             return kernels.confidence.DiagonalModel(mean, np.ones(n_features), lag, tally)
-        matrices = _race.most_models() if self.C == "auto" else 1
+        matrices = halving.most_models() if self.C == "auto" else 1
         cure = 'use covariance="diagonal"' + (" or a number for C" if matrices > 1 else "")
         refuse_if_too_large(n_features, matrices, cure)
         return kernels.confidence.FullModel(mean, np.eye(n_features), lag, tally)
@@ -178,36 +141,32 @@ class CBRanker(Ranker):
         wide = self._model.mu.size >= kernels.blocked.WORTHWHILE
         return bool(wide and self._buffer.rows.shape[1] >= kernels.blocked.FEWEST)
 
-    def _start(self, X: Any, classes: NDArray[Any], random: np.random.RandomState) -> None:
-        super()._start(X, classes, random)
-        self.__dict__.pop("_race", None)
+    def _start(
+        self, n_features: int, classes: NDArray[Any], sparse: bool, random: np.random.RandomState
+    ) -> None:
+        super()._start(n_features, classes, sparse, random)
+        self.__dict__.pop("_halving", None)
         if self.C == "auto":
             self._shape["C"] = "auto"
-            self._rivals, self._race = _race.begin(self._model)
+            self._others, self._halving = halving.begin(self._model)
 
     def _check_unchanged(self, classes: Any) -> None:
         super()._check_unchanged(classes)
-        if self.C == "auto" and not hasattr(self, "_race"):
+        if self.C == "auto" and not hasattr(self, "_halving"):
             raise ValueError(
                 "C was a number when this stream began and cannot become 'auto' now: fit anew, or "
                 "set it back."
             )
 
-    def _run(
-        self,
-        rows: Any,
-        labels: NDArray[np.int64],
-        weights: NDArray[np.float64],
-        order: NDArray[np.int64],
-        parameters: Any,
-    ) -> None:
+    def _run(self, batch: Batch, parameters: Any) -> None:
         with kernels.threads.one_thread if self._multiplies() else contextlib.nullcontext():
-            while order.size and (self.C == "auto" or until_forgetting(self) <= order.size):
-                part = Part(self, (rows, labels, weights), order, parameters)
-                whole(part)
-                order = order[part.size :]
-            if order.size:
-                super()._run(rows, labels, weights, order, parameters)
+            while batch.order.size and (
+                self.C == "auto" or halving.rows_to_forgetting(self) <= batch.order.size
+            ):
+                taken = halving.take_part(self, batch, parameters)
+                batch = batch._replace(order=batch.order[taken:])
+            if batch.order.size:
+                super()._run(batch, parameters)
 
     def _multiplies(self) -> bool:
         """Say whether matrix products may be needed, which threads share out."""
@@ -215,15 +174,61 @@ class CBRanker(Ranker):
 
     def _learners(self) -> list[Any]:
         """Return the models that take the same rows, the leader's last."""
-        others = range(self._race.alive.size - 1) if hasattr(self, "_race") else ()
-        return [*(_race.rival(self._rivals, place) for place in others), self._model]
+        others = range(self._halving.alive.size - 1) if hasattr(self, "_halving") else ()
+        return [*(halving.of_stack(self._others, place) for place in others), self._model]
 
     def _resized(self, n_features: int) -> dict[str, Any]:
         resized = super()._resized(n_features)
-        if hasattr(self, "_race"):
-            fresh = _race.rivals_like(self._new_model(n_features), self._race.alive.size - 1)
-            resized["_rivals"] = _refilled(fresh, self._rivals)
+        if hasattr(self, "_halving"):
+            fresh = halving.stacked(self._new_model(n_features), self._halving.alive.size - 1)
+            resized["_others"] = refilled(fresh, self._others)
         return resized
+
+    # For merging -------------------------------------------------------------------------------
+
+    def learned(self) -> Learned:
+        """Return what the ranker has learned.
+
+        Returns
+        -------
+        Learned
+            Its model, its buffer and where its choice of C stands; not copied.
+        """
+        return Learned(self._model, self._buffer, getattr(self, "_halving", None))
+
+    def prior(self) -> Any:
+        """Return the model before the first row.
+
+        Returns
+        -------
+        FullModel, DiagonalModel or SparseModel
+            A standard Gaussian that has met no pair.
+        """
+        return self._new_model(self.n_features_in_)
+
+    def like(self, learned: Learned) -> "CBRanker":
+        """Return a ranker like this one in all but what it has learned.
+
+        Parameters
+        ----------
+        learned : Learned
+            What the other has learned, which becomes its own; with C "auto", one C must be left.
+
+        Returns
+        -------
+        CBRanker
+            A ranker that can go on learning.
+        """
+        other = copy(self)
+        for name in {"_model", "_buffer", "_others", "_halving"} & vars(other).keys():
+            delattr(other, name)
+        other = deepcopy(other)
+        other._model, other._buffer = learned.model, learned.buffer
+        if learned.halving is not None:
+            other._others = halving.stacked(learned.model, 0)
+            other._halving = learned.halving
+        other._threshold = other._stream_threshold = None
+        return other
 
     def _is_full(self) -> bool:
         return isinstance(self._model, kernels.confidence.FullModel)
@@ -255,23 +260,24 @@ class CBRanker(Ranker):
     def C_(self) -> float:
         """The C that the ranker learns with."""
         self._fitted("C_")
-        return float(self._race.C[self._race.alive[0]] if hasattr(self, "_race") else self.C)
+        choice = getattr(self, "_halving", None)
+        return float(self.C if choice is None else choice.C[choice.alive[0]])
 
     @property
     def Cs_(self) -> NDArray[np.float64]:
         """Every C tried."""
-        return self._raced("Cs_").C.copy()
+        return self._choice("Cs_").C.copy()
 
     @property
     def progressive_auc_path_(self) -> NDArray[np.float64]:
         """Progressive AUC of the learner with each of `Cs_`."""
-        return _race.progressive_auc(self._raced("progressive_auc_path_"))
+        return halving.progressive_auc(self._choice("progressive_auc_path_"))
 
-    def _raced(self, name: str) -> _race.Race:
+    def _choice(self, name: str) -> Halving:
         self._fitted(name)
-        if not hasattr(self, "_race"):
+        if not hasattr(self, "_halving"):
             raise AttributeError(f'{type(self).__name__} has {name} only if C is "auto".')
-        return self._race
+        return self._halving
 
     @property
     def n_pairs_(self) -> int:
@@ -318,7 +324,7 @@ class CBRanker(Ranker):
         array([0.98, 1.  ])
         """
         check_is_fitted(self)
-        X = _checks.check_rows(self, X, reset=False)
+        X = checks.check_rows(self, X, reset=False)
         scores = self._scores(X)
         return (scores, self._std(X)) if return_std else scores
 
@@ -343,8 +349,8 @@ class CBRanker(Ranker):
         array([0.66, 0.5 ])
         """
         check_is_fitted(self)
-        A = _checks.check_rows(self, A, reset=False)
-        B = _checks.check_rows(self, B, reset=False)
+        A = checks.check_rows(self, A, reset=False)
+        B = checks.check_rows(self, B, reset=False)
         if A.shape[0] != B.shape[0]:
             raise ValueError(f"A has {A.shape[0]} rows and B has {B.shape[0]}.")
         z = A - B

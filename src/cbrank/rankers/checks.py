@@ -1,0 +1,239 @@
+"""Checks of what callers pass in. Errors name the row and the column."""
+
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    check_consistent_length,
+    column_or_1d,
+    validate_data,
+)
+
+from cbrank.arrays import canonical, refuse_masked, refuse_unsound
+from cbrank.parameters import Kind, Number, Other, Table
+
+_NUMBERS = {int: Integral, float: Real}
+
+Rows = Any  # a C-ordered float64 array or a canonical CSR matrix
+
+
+def constraints(table: Table) -> dict[str, list[Any]]:
+    """Return what scikit-learn checks parameters by."""
+    return {parameter.name: _constraints(parameter.kinds) for parameter in table}
+
+
+def _constraints(kinds: tuple[Kind, ...]) -> list[Any]:
+    words = {kind for kind in kinds if isinstance(kind, str)}
+    found: list[Any] = [StrOptions(words)] if words else []
+    for kind in kinds:
+        if isinstance(kind, Number):
+            found.append(Interval(_NUMBERS[kind.type], kind.low, kind.high, closed=kind.closed))
+        elif not isinstance(kind, str):
+            found.append(kind.check if isinstance(kind, Other) else kind)
+    return found
+
+
+def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Rows:
+    """Return `X` as float64 rows, C-ordered or CSR, copied only where it must be."""
+    if type(X).__name__ == "LazyFrame":
+        raise ValueError("X is a LazyFrame, which has no rows yet: collect it first.")
+    names = getattr(X, "columns", None)
+    refuse_masked("X", X)
+    if sp.issparse(X) and X.ndim == 2:
+        refuse_unsound("X", X)
+    try:
+        rows = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            dtype=np.float64,
+            order="C",
+            accept_sparse="csr",
+            ensure_all_finite=False,
+        )
+    except (ValueError, TypeError) as error:
+        _name_non_numeric_cell(X, names, error)
+        if "setting an array element" in str(error):
+            kind = type(X).__name__
+            raise ValueError(f"X, a {kind}, is no table of numbers: {error}") from error
+        raise
+    rows = canonical(rows) if sp.issparse(rows) else np.require(rows, requirements=["C", "A"])
+    _refuse_non_finite(estimator, rows, names)
+    return rows
+
+
+def as_one_row(x: Any) -> Any:
+    """Return a row as a table of one row; anything else is refused."""
+    if isinstance(x, Mapping):
+        raise ValueError(  # noqa: TRY004
+            "x is a dictionary, and learn_one takes numbers in the order of the columns: pass a list "
+            "of them, or learn by cbrank.river.RankingClassifier."
+        )
+    if hasattr(x, "index") and hasattr(x, "to_frame"):
+        x = x.to_frame().T
+    elif not hasattr(x, "columns") and not sp.issparse(x):
+        x = np.atleast_2d(x)
+    if x.shape[0] != 1:
+        raise ValueError(f"learn_one takes one row, and x has {x.shape[0]}: use partial_fit.")
+    return x
+
+
+def _name_non_numeric_cell(X: Any, names: Any, error: Exception) -> None:
+    """Raise an error that names the first cell that is no number, if there is one."""
+    if sp.issparse(X) or "complex" in str(error).lower():
+        return
+    try:
+        cells = np.asarray(X, dtype=object)
+    except ValueError:
+        return
+    if cells.ndim != 2:
+        return
+    for (row, column), cell in np.ndenumerate(cells):
+        try:
+            float(cell)
+        except (TypeError, ValueError):
+            where = _place(row, column, names)
+            message = f"X has {cell!r} at {where}, which is not a number. {error}"
+            raise type(error)(message) from error
+
+
+def _place(row: int, column: int, names: Any) -> str:
+    name = "" if names is None else f" ({str(names[column])!r})"
+    return f"row {row}, column {column}{name}"
+
+
+def _refuse_non_finite(estimator: BaseEstimator, X: Rows, names: Any) -> None:
+    values = X.data if sp.issparse(X) else X
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):
+            return
+    bad = np.argwhere(~np.isfinite(values))
+    if not len(bad):
+        return
+    if sp.issparse(X):
+        at = bad[0, 0]
+        row, column = int(np.searchsorted(X.indptr, at, side="right")) - 1, X.indices[at]
+        value = X.data[at]
+    else:
+        row, column = bad[0]
+        value = X[row, column]
+    kind = "NaN" if np.isnan(value) else "infinity"
+    where = _place(row, column, names)
+    raise ValueError(
+        f"Input X contains {kind} at {where} ({len(bad)} such values in all); "
+        f"{type(estimator).__name__} takes finite numbers: impute or drop them first."
+    )
+
+
+def check_labels(y: Any, X: Rows) -> NDArray[Any]:
+    """Return `y` as a one-dimensional array of labels without gaps, as long as `X`."""
+    if y is None:
+        raise ValueError("This ranker requires y to be passed, but the target y is None.")
+    refuse_masked("y", y)
+    y = column_or_1d(y, warn=True)
+    check_consistent_length(X, y)
+    missing = np.flatnonzero(_missing(y))
+    if len(missing):
+        raise ValueError(f"Input y contains NaN at row {missing[0]} ({len(missing)} in all).")
+    if y.dtype.kind == "f" and np.isinf(y).any():
+        raise ValueError(f"Input y contains infinity at row {np.flatnonzero(np.isinf(y))[0]}.")
+    try:
+        check_classification_targets(y)
+    except (TypeError, ValueError) as error:
+        if y.dtype.kind != "O":
+            raise
+        kinds = ", ".join(sorted({type(label).__name__ for label in y}))
+        raise ValueError(f"y holds {kinds}: use numbers alone or texts alone. {error}") from error
+    return y  # type: ignore[no-any-return]
+
+
+def _missing(labels: NDArray[Any]) -> Any:
+    """Say of each label whether it is None, NaN, NaT or pandas' NA."""
+    if labels.dtype.kind == "O":
+        return [
+            label is None or type(label).__name__ == "NAType" or label != label  # noqa: PLR0124
+            for label in labels
+        ]
+    return labels != labels if labels.dtype.kind in "fmM" else []  # noqa: PLR0124
+
+
+def check_classes(classes: ArrayLike) -> NDArray[Any]:
+    """Return the two labels in order; the second is the positive class."""
+    refuse_masked("classes", classes)
+    labels = np.asarray(classes)
+    if np.any(_missing(labels)):
+        raise ValueError(f"classes has a missing label: {labels.tolist()}.")
+    try:
+        found = np.unique(labels)
+    except TypeError as error:
+        raise TypeError(f"classes must be numbers alone or texts alone: {error}") from None
+    if len(found) > 2:
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is multiclass: "
+            f"there are {len(found)} classes, {', '.join(map(str, found[:5]))}"
+            f"{', ...' if len(found) > 5 else ''}."
+        )
+    if len(found) < 2:
+        raise ValueError(
+            f"Ranking needs two classes, and this is one class only or none: {found.tolist()}; "
+            "in a stream, pass both as classes= at the first partial_fit."
+        )
+    return found
+
+
+def encode(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
+    """Return 0 for rows of the first class and 1 for those of the second."""
+    labels: NDArray[np.int64] = (y == classes[1]).astype(np.int64)
+    unknown = np.flatnonzero((labels == 0) & (y != classes[0]))
+    if len(unknown):
+        label, (one, other) = y[unknown[:1]].tolist()[0], classes.tolist()
+        raise ValueError(
+            f"y has {label!r} at row {unknown[0]}, which is neither of the classes "
+            f"{one!r} and {other!r} that this ranker started with."
+        )
+    return labels
+
+
+def check_weights(sample_weight: Any, X: Rows) -> NDArray[np.float64]:
+    """Return one finite weight >= 0 for each row."""
+    n_rows = X.shape[0]
+    if sample_weight is None:
+        return np.ones(n_rows)
+    refuse_masked("sample_weight", sample_weight)
+    weights = np.array(sample_weight, dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n_rows, weights)
+    if weights.ndim != 1:
+        raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D array.")
+    if weights.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight.shape == {weights.shape}, expected {(n_rows,)}, one for each row of X."
+        )
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad):
+        raise ValueError(
+            f"sample_weight has {weights[bad[0]]} at row {bad[0]} ({len(bad)} such values in all); "
+            "weights must be finite and not negative."
+        )
+    return weights
+
+
+def weighed(
+    weights: NDArray[np.float64], class_weights: NDArray[np.float64], labels: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return the weights of rows times those of their classes, which must be finite too."""
+    with np.errstate(over="ignore"):
+        products: NDArray[np.float64] = weights * class_weights[labels]
+    infinite = np.flatnonzero(np.isinf(products))
+    if len(infinite):
+        raise ValueError(
+            f"sample_weight times class_weight is infinite at row {infinite[0]}: use smaller ones."
+        )
+    return products

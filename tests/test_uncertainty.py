@@ -1,0 +1,107 @@
+"""Confidence put to use: what is least sure, and the weights drawn."""
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from real_data import real
+from scipy import sparse
+from scipy.special import ndtr
+
+from cbrank import CBRanker, OAMRanker
+from cbrank.inspection.scoring import _reaching
+from cbrank.uncertainty import most_uncertain, plot_weights, standardized_margin
+
+mpl.use("agg")
+
+
+@pytest.fixture
+def ranker(german):
+    X, y = german
+    return CBRanker(random_state=0).fit(X[:800], y[:800])
+
+
+def test_sureness_is_the_distance_in_deviations(ranker, german):
+    X = german[0][800:]
+    scores, deviations = ranker.decision_function(X, return_std=True)
+    expected = np.abs(scores - ranker.threshold_) / deviations
+    np.testing.assert_allclose(standardized_margin(ranker, X), expected)
+    np.testing.assert_allclose(standardized_margin(ranker, sparse.csr_array(X)), expected)
+
+
+def test_it_goes_with_the_probability_that_the_command_line_tells(ranker, german):
+    class Model:
+        pass
+
+    model = Model()
+    model.ranker = ranker
+    told = _reaching(model, *ranker.decision_function(german[0], return_std=True))
+    np.testing.assert_allclose(
+        np.maximum(told, 1 - told), ndtr(standardized_margin(ranker, german[0]))
+    )
+
+
+def test_the_least_sure_come_first(ranker, german):
+    sure = standardized_margin(ranker, german[0])
+    chosen = most_uncertain(ranker, german[0], 7)
+    assert sure[chosen].tolist() == sorted(sure)[:7]
+    assert most_uncertain(ranker, german[0][:3], 7).size == 3
+
+
+def test_a_threshold_that_calls_none_positive_is_the_highest_buffered_score(german):
+    X, y = german
+    ranker = CBRanker(C=0.1).partial_fit(X, y)
+    ranker._threshold = np.inf
+    _, buffered = ranker.buffered_scores()
+    scores, deviations = ranker.decision_function(X, return_std=True)
+    expected = np.abs(scores - buffered.max()) / deviations
+    np.testing.assert_allclose(standardized_margin(ranker, X), expected)
+
+
+def test_a_row_that_says_nothing_is_the_least_sure(ranker, german):
+    X = np.vstack([german[0][:5], np.zeros(24)])
+    assert standardized_margin(ranker, X)[-1] == 0.0
+    assert most_uncertain(ranker, X, 1).tolist() == [5]
+    assert len(most_uncertain(ranker, X, 0)) == 0
+    with pytest.raises(ValueError, match="n must be 0 or more, got -1"):
+        most_uncertain(ranker, X, -1)
+
+
+def test_what_is_kept_is_right_more_often():
+    X, y = real("diabetes")
+    ranker = CBRanker(random_state=0).fit(X[:400], y[:400])
+    sure, right = standardized_margin(ranker, X[400:]), ranker.predict(X[400:]) == y[400:]
+    assert right[sure > np.median(sure)].mean() > right.mean() + 0.05
+
+
+def test_rankers_without_confidence_or_threshold_are_refused(german):
+    X, y = german
+    with pytest.raises(ValueError, match="OAMRanker keeps no confidence: use a CBRanker"):
+        standardized_margin(OAMRanker().fit(X, y), X)
+    with pytest.raises(ValueError, match="one class only"):
+        most_uncertain(CBRanker().partial_fit(X[:1], y[:1], classes=[0, 1]), X, 1)
+
+
+def test_weights_are_drawn_per_deviation_of_their_feature():
+    X, y = real("diabetes")
+    frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(8)])
+    ranker = CBRanker(C=0.1, random_state=0).fit(frame, y)
+    axes = plot_weights(ranker, n=3, ax=Figure().subplots())
+    spread = ranker.buffered_rows()[1].std(axis=0)
+    weights = ranker.coef_[0] * spread
+    first = np.argsort(-np.abs(weights))[:3]
+    assert [label.get_text() for label in axes.get_yticklabels()] == [f"f{i}" for i in first]
+    [bars] = axes.collections[:1]
+    ends = np.array(bars.get_segments())[:, :, 0]
+    np.testing.assert_allclose(ends.mean(axis=1), weights[first])
+    deviations = np.sqrt(ranker.covariance_.diagonal()) * spread
+    np.testing.assert_allclose(np.diff(ends, axis=1)[:, 0] / 2, deviations[first])
+
+
+def test_features_without_names_are_numbered_from_one():
+    X, y = real("diabetes")
+    axes = plot_weights(CBRanker(C=0.1).fit(X, y))
+    assert {text.get_text() for text in axes.get_yticklabels()} == set("12345678")
+    plt.close(axes.figure)
