@@ -64,10 +64,10 @@ def _run(out: Path, settings: dict[str, int], only: list[str], fresh: bool) -> R
         (out / "bench.json").unlink(missing_ok=True)
     folder = ResultsFolder(out)
     folder.start(settings, shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]]))
-    remaining = [one for one in planned if folder.measured(one.name) is None]
+    remaining = [each for each in planned if folder.measured(each.name) is None]
     done = len(planned) - len(remaining)
     click.echo(f"Measurements: {len(planned)}, done before: {done}.", err=True)
-    follow("Measurements", _measured(folder, remaining), {one: one.work for one in remaining})
+    follow("Measurements", _measured(folder, remaining), {each: each.work for each in remaining})
     folder.finish()
     return folder
 
@@ -87,12 +87,12 @@ def _tell_what_is_missing(only: list[str]) -> None:
 
 
 def _measured(folder: ResultsFolder, remaining: list[Measurement]) -> Iterator[Measurement]:
-    for one in remaining:
+    for measurement in remaining:
         try:
-            folder.add(one.name, one.run())
+            folder.add(measurement.name, measurement.run())
         except ProcessFailed as reason:
-            folder.add(one.name, {"failed": str(reason)})
-        yield one
+            folder.add(measurement.name, {"failed": str(reason)})
+        yield measurement
 
 
 if __name__ == "__main__":

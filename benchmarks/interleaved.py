@@ -13,7 +13,7 @@ from benchmarks.peers import PEERS
 from benchmarks.processes import Process, ProcessFailed, matrix_rate, timed
 from benchmarks.workloads import Split
 
-_WARM_UP_ROWS = 60  # enough that every peer has met both classes and compiled all that it needs
+_WARM_UP_ROWS = 60  # that a throw-away learner takes before the clock starts
 
 
 class Chunk(NamedTuple):
@@ -188,23 +188,23 @@ def interleave(
         One for each peer, also for those that could not run.
     """
     with ExitStack() as stack:
-        lanes = [_Lane(workload, peer, split, stack) for peer in peers]
-        for lane in lanes:
-            lane.attempt(lane.load, split)
-        for lane in lanes:
-            lane.attempt(lane.ready)
+        runs = [_PeerRun(workload, peer, split, stack) for peer in peers]
+        for run in runs:
+            run.attempt(run.load, split)
+        for run in runs:
+            run.attempt(run.ready)
         for _ in range(repeats):
-            for lane in lanes:
-                lane.attempt(lane.start)
+            for run in runs:
+                run.attempt(run.start)
             for begin, end in zip([0, *ends], ends, strict=False):
-                for lane in lanes:
-                    lane.attempt(lane.learn, begin, end)
-            for lane in lanes:
-                lane.attempt(lane.finish)
-    return [lane.result for lane in lanes]
+                for run in runs:
+                    run.attempt(run.learn, begin, end)
+            for run in runs:
+                run.attempt(run.finish)
+    return [run.result for run in runs]
 
 
-class _Lane:
+class _PeerRun:
     """A peer's process and its result so far."""
 
     def __init__(self, workload: str, peer: str, split: Split, stack: ExitStack) -> None:

@@ -22,7 +22,9 @@ _ONE_THREAD = {
     for library in ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB_MAXIMUM", "NUMBA")
 }
 _TIMEOUT = 900  # seconds for a call: the longest took 13, and slow machines should not fail
-_SIDE = 768  # large enough for the full rate of a matrix product, small enough for milliseconds
+_SIDE = (
+    768  # large enough for the full rate of a matrix product, small enough for some 20 milliseconds
+)
 
 
 class ProcessFailed(Exception):

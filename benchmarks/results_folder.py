@@ -85,8 +85,9 @@ class ResultsFolder:
 
     def results(self) -> list[Result]:
         """Return what was measured of each peer on each workload."""
-        tables = [found for found in self.facts["measurements"].values() if isinstance(found, list)]
-        return [_result(line) for lines in tables for line in lines if "workload" in line]
+        found = self.facts["measurements"].values()
+        lines = [line for measured in found if isinstance(measured, list) for line in measured]
+        return [_result(line) for line in lines if "workload" in line]
 
     def measured(self, name: str) -> Any:
         """Return what a measurement returned, or None if it is not there or failed."""

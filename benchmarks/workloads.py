@@ -16,7 +16,7 @@ Group = Literal["tabular", "text", "dimension", "buffer", "length"]
 NOISE = {"easy": 0.02, "noisy": 0.3}
 """Share of flipped labels: few pairs of a sweep fire, or a quarter to a half of them."""
 
-_DISTANCE = 2.0  # between the means of the two classes, whose rows have about unit length
+_DISTANCE = 2.0  # between the classes' means; rows lie about 1 away from their mean
 
 _LIBRARIES = (
     "SGD",
@@ -50,7 +50,7 @@ _DIMENSION = (
 _LENGTH = ("CBR 50", "CBR 10", "CBR-diag 50", "SGD averaged", "River LR")
 
 _CHUNK_ROWS = {10: 4000, 20: 4000, 54: 3000, 200: 1000, 500: 400, 1000: 200, 2000: 256, 5000: 256}
-"""Rows of a chunk by features: more would take the slowest peer too long."""
+"""Rows of a chunk by features, few enough for the slowest peer."""
 
 
 class Split(NamedTuple):
