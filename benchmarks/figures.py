@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from benchmarks.peers import BUFFER_SIZES
 from benchmarks.results_folder import FAST, PLAIN, Results
 from benchmarks.workloads import Workload
-from cbrank.plotting import WIDTH, Look, Picture, dots, headed, log_axis, log_y_axis, picture
+from cbrank.methods import Look
+from cbrank.plotting import WIDTH, Picture, dots, headed, log_axis, log_y_axis, picture
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
