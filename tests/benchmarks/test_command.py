@@ -168,7 +168,7 @@ def test_errors_are_sentences(bench, tmp_path, arguments, code, sentence):
 
 
 def test_missing_data_sets_are_named(monkeypatch):
-    monkeypatch.setattr(measurements.datasets, "available", list)
+    monkeypatch.setattr("cbrank.datasets.available", list)
     outcome = invoke("--only", "covtype-raw")
     assert outcome.exit_code == 2
     assert "Left out, not on this machine: covtype." in outcome.stderr
