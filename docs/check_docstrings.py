@@ -9,7 +9,6 @@ from numpydoc.validate import validate
 
 import cbrank
 from cbrank import (
-    confidence,
     dask,
     datasets,
     metrics,
@@ -18,6 +17,7 @@ from cbrank import (
     river,
     streams,
     training,
+    uncertainty,
 )
 
 # Extended summaries, See Also sections and examples of methods are written where they help.
@@ -25,7 +25,7 @@ OPTIONAL = {"ES01", "SA01", "EX01", "GL08"}
 
 MODULES = (
     cbrank,
-    confidence,
+    uncertainty,
     metrics,
     datasets,
     streams,

@@ -14,8 +14,8 @@ import numpy as np
 
 import cbrank
 from cbrank import CBRanker, datasets
-from cbrank.confidence import sureness
 from cbrank.metrics.roc import auc_of
+from cbrank.uncertainty import standardized_margin
 
 SEEDS, ROWS = 20, 30_000
 LABELS, BATCH, OFFERED = 320, 10, 2000
@@ -28,13 +28,13 @@ LARGE = ["spambase", "magic04", "covtype", "cod-rna"]
 
 def distance(ranker, X):
     """Return how far scores are off the threshold, whatever their deviations."""
-    return sureness(ranker, X) * ranker.decision_function(X, return_std=True)[1]
+    return standardized_margin(ranker, X) * ranker.decision_function(X, return_std=True)[1]
 
 
 CHOICES = {  # by which measure, and how many of the rows; the others at random
-    "random": (sureness, 0),
-    "least sure": (sureness, BATCH),
-    "half least sure": (sureness, BATCH // 2),
+    "random": (standardized_margin, 0),
+    "least sure": (standardized_margin, BATCH),
+    "half least sure": (standardized_margin, BATCH // 2),
     "half nearest": (distance, BATCH // 2),
 }
 
@@ -85,7 +85,7 @@ def label_row(name, imbalance):
 
 
 def kept(X, y, seed):
-    """Return accuracy and AUC of what is kept at random, by distance and by sureness."""
+    """Return accuracy and AUC of what is kept at random, by distance and by standardized_margin."""
     random = np.random.RandomState(seed)
     order = random.permutation(len(y))
     cut = min(len(order) // 2, 3000)
@@ -93,7 +93,7 @@ def kept(X, y, seed):
     ranker = CBRanker(random_state=seed).fit(X[train], y[train])
     scores, right = ranker.decision_function(X[test]), ranker.predict(X[test]) == y[test]
     at_random, measured = random.random_sample(len(test)), []
-    for value in (at_random, distance(ranker, X[test]), sureness(ranker, X[test])):
+    for value in (at_random, distance(ranker, X[test]), standardized_margin(ranker, X[test])):
         stays = value > np.quantile(value, 0.2)
         auc = auc_of(y[test][stays] == 1, scores[stays], np.ones(stays.sum()))
         measured += [right[stays].mean(), auc]

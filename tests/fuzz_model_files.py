@@ -44,9 +44,9 @@ with guided:
     import cbrank.onnx
     from cbrank import CBRanker
     from cbrank.cli import inspect, main
-    from cbrank.insight.contents import Contents
-    from cbrank.insight.scoring import say
-    from cbrank.insight.weights import by_effect
+    from cbrank.inspection.contents import Contents
+    from cbrank.inspection.scoring import say
+    from cbrank.inspection.weights import by_effect
     from cbrank.modelfile import ModelFileError, gather, restore
     from cbrank.streams import open_stream
     from cbrank.training import Checkpoint, Every, Model, Run

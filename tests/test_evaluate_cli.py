@@ -111,8 +111,8 @@ def test_the_roc_curve_is_drawn(model, data, tmp_path, ending):
 
 def test_a_million_points_make_a_small_picture(tmp_path):
     pytest.importorskip("matplotlib", reason="pictures need matplotlib")
-    from cbrank.insight.evaluation import evaluate  # noqa: PLC0415
-    from cbrank.insight.pictures import draw_roc  # noqa: PLC0415
+    from cbrank.inspection.evaluation import evaluate  # noqa: PLC0415
+    from cbrank.inspection.pictures import draw_roc  # noqa: PLC0415
 
     random = np.random.RandomState(0)
     y = random.randint(0, 2, 200_000)

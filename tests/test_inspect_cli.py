@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from tables import make, make_svmlight, run
 
 import cbrank
-from cbrank.insight.weights import by_effect
+from cbrank.inspection.weights import by_effect
 from cbrank.streams import StreamScaler
 
 GOLDEN = """\

@@ -18,7 +18,7 @@ from cbrank import CBRanker, CBRankerCV, kernels
 from cbrank.river import RankingClassifier
 from cbrank.streams import StreamScaler
 
-OURS = ("rankers", "kernels", "streams", "river.py", "_own.py")
+OURS = ("rankers", "kernels", "streams", "river.py", "locking.py")
 
 
 @functools.cache

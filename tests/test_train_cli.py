@@ -472,7 +472,7 @@ def test_a_full_disk_loses_nothing(stopped, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("cbrank.modelfile.atomic.os.fsync", full)
+        patch.setattr("cbrank.atomic.os.fsync", full)
         assert error("train", "rows.svm", "-o", "m", *KEPT, "--resume") == (
             "c could not be written: No space left on device."
         )

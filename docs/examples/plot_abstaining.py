@@ -8,13 +8,13 @@ A model need not decide about every row. Where it is least sure, a person can.
 # %%
 # How sure is a decision?
 # -----------------------
-# ``predict`` calls a row positive from ``threshold_`` on. :func:`~cbrank.confidence.sureness` says by
+# ``predict`` calls a row positive from ``threshold_`` on. :func:`~cbrank.uncertainty.standardized_margin` says by
 # how many of its own standard deviations a score is off that threshold.
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from cbrank import CBRanker, confidence
+from cbrank import CBRanker, uncertainty
 from cbrank.datasets import load
 
 X, y, facts = load("diabetes")
@@ -27,7 +27,7 @@ def decide(seed):
     train, test = order[:384], order[384:]
     ranker = CBRanker(random_state=seed).fit(X[train], y[train])
     scores, deviations = ranker.decision_function(X[test], return_std=True)
-    sure = confidence.sureness(ranker, X[test])
+    sure = uncertainty.standardized_margin(ranker, X[test])
     ways = {
         "distance / deviation": sure,
         "distance alone": sure * deviations,

@@ -15,7 +15,7 @@ of, and some others at random.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from cbrank import CBRanker, confidence
+from cbrank import CBRanker, uncertainty
 from cbrank.datasets import load
 
 X, y, facts = load("segment")
@@ -32,7 +32,7 @@ def split(seed):
 # %%
 # Ten at a time
 # -------------
-# :func:`~cbrank.confidence.least_sure` names rows whose scores are the fewest standard deviations off
+# :func:`~cbrank.uncertainty.most_uncertain` names rows whose scores are the fewest standard deviations off
 # the threshold. Half of each ten are such rows; the other half is chance, which keeps the ranker from
 # seeing nothing but rows of one kind.
 
@@ -46,7 +46,7 @@ def learn(seed, unsure):
     ranker = CBRanker(random_state=seed).fit(X[start], y[start])
     aucs, found = [ranker.score(X[test], y[test])], [ranker.n_seen_[1]]
     for _ in range(18):
-        first = pool[confidence.least_sure(ranker, X[pool], unsure)] if unsure else pool[:0]
+        first = pool[uncertainty.most_uncertain(ranker, X[pool], unsure)] if unsure else pool[:0]
         others = random.permutation(np.setdiff1d(pool, first))[: 10 - unsure]
         chosen = np.append(first, others)
         ranker.partial_fit(X[chosen], y[chosen])

@@ -9,14 +9,14 @@ Every weight has a standard deviation: which columns matter, and of which is the
 # Weights that compare
 # --------------------
 # Columns come as they are, so weights are in the units of their columns.
-# :func:`~cbrank.confidence.plot_weights` draws them per standard deviation of the column among the rows
+# :func:`~cbrank.uncertainty.plot_weights` draws them per standard deviation of the column among the rows
 # that the ranker has buffered, the largest effect on top. A bar that crosses zero is a weight whose sign
 # is not sure.
 
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from cbrank import CBRanker, confidence
+from cbrank import CBRanker, uncertainty
 from cbrank.datasets import load
 
 X, y, facts = load("diabetes")
@@ -26,7 +26,7 @@ frame = pd.DataFrame(X, columns=columns)
 figure, axes = plt.subplots(1, 2)
 for rows, panel in zip((50, 768), axes, strict=True):
     ranker = CBRanker(C=0.1, random_state=0).fit(frame[:rows], y[:rows])
-    confidence.plot_weights(ranker, ax=panel)
+    uncertainty.plot_weights(ranker, ax=panel)
     panel.set(title=f"after {rows} rows", xlabel="weight per standard deviation")
 plt.show()
 

@@ -51,7 +51,7 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     """Import a public name at its first use, so that the command line starts at once."""
-    if name not in {*__all__, "confidence", "merging", "modelfile", "rankers", "river"}:
+    if name not in {*__all__, "merging", "modelfile", "rankers", "river", "uncertainty"}:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home = "rankers" if "Ranker" in name else _HOMES.get(name)
     if home:

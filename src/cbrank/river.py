@@ -13,7 +13,7 @@ from scipy.special import expit
 from sklearn.base import clone
 
 from cbrank import kernels
-from cbrank._own import Owner
+from cbrank.locking import Owner
 from cbrank.rankers import CBRanker, _checks
 from cbrank.rankers._base import Ranker
 

@@ -9,10 +9,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from cbrank.atomic import atomic_write_text
 from cbrank.bench.race import Result
 from cbrank.bench.worker import Turn
-from cbrank.study.record import LIBRARIES, machine, now, versions
-from cbrank.study.results import replace
+from cbrank.provenance import LIBRARIES, machine, now, versions
 
 _PEERS = ("river", "vowpalwabbit", "torch", "libauc")
 
@@ -75,7 +75,7 @@ class Record:
         table = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
         table.writeheader()
         table.writerows(_plain(asdict(result)) for result in self.results())
-        replace(self.folder / "results.csv", file.getvalue())
+        atomic_write_text(self.folder / "results.csv", file.getvalue())
 
     def results(self) -> list[Result]:
         """Return what is known of each peer on each workload."""
@@ -92,7 +92,7 @@ class Record:
         return {name: step["failed"] for name, step in steps if "failed" in step}
 
     def _write(self) -> None:
-        replace(self.path, json.dumps(self.facts) + "\n")
+        atomic_write_text(self.path, json.dumps(self.facts) + "\n")
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -5,9 +5,8 @@ from cbrank.bench.figures import figures
 from cbrank.bench.findings import Findings
 from cbrank.bench.record import Record
 from cbrank.bench.tables import missing_table, short, tables
-from cbrank.study.report.canvas import Picture
-from cbrank.study.report.markup import markdown
-from cbrank.study.report.tables import Table
+from cbrank.plotting import Picture
+from cbrank.tables import Table, markdown
 
 
 def write(record: Record) -> None:

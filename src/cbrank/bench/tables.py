@@ -6,7 +6,7 @@ from cbrank.bench.claims import Claim, claims
 from cbrank.bench.findings import BLOCKED, PLAIN, Findings
 from cbrank.bench.race import Result
 from cbrank.bench.workloads import Workload
-from cbrank.study.report.tables import ABSENT, Cell, Row, Table, fixed
+from cbrank.tables import ABSENT, Cell, Row, Table, fixed
 
 
 def tables(findings: Findings) -> list[Table]:

@@ -12,7 +12,7 @@ from cbrank.cli.output import AS_JSON, MODEL, for_machines, picture
 from cbrank.cli.rows import QUIET, rows_for
 
 if TYPE_CHECKING:
-    from cbrank.insight.evaluation import Decision, Evaluation
+    from cbrank.inspection.evaluation import Decision, Evaluation
     from cbrank.training import Model
 
 
@@ -38,8 +38,8 @@ def command(
       cbrank evaluate clicks.model tomorrow.csv --roc roc.png
       cbrank evaluate clicks.model 'week/*.csv.gz' --json
     """  # noqa: D301
-    from cbrank.insight.evaluation import evaluate  # noqa: PLC0415
-    from cbrank.insight.scoring import both_labels  # noqa: PLC0415
+    from cbrank.inspection.evaluation import evaluate  # noqa: PLC0415
+    from cbrank.inspection.scoring import both_labels  # noqa: PLC0415
     from cbrank.training import Model  # noqa: PLC0415
 
     refuse_closed_output()
@@ -49,7 +49,7 @@ def command(
     y, scores = _scored(opened, data, options)
     found = evaluate(y, scores, opened.ranker.threshold_)
     if roc:
-        from cbrank.insight.pictures import draw_roc  # noqa: PLC0415
+        from cbrank.inspection.pictures import draw_roc  # noqa: PLC0415
 
         draw_roc(roc, y, scores, found)
     click.echo(for_machines(_facts(found, label)) if as_json else _text(found, label))
@@ -59,7 +59,7 @@ def _scored(model: "Model", data: tuple[str, ...], options: dict[str, Any]) -> t
     """Return labels and scores; refuse rows of one class."""
     import numpy as np  # noqa: PLC0415
 
-    from cbrank.insight.scoring import finite_scores  # noqa: PLC0415
+    from cbrank.inspection.scoring import finite_scores  # noqa: PLC0415
 
     labels, scores = [np.zeros(0, np.int8)], [np.zeros(0)]
     for chunk in rows_for(model, data, options, labels=True):

@@ -28,8 +28,8 @@ def command(model: Path, onnx: Path) -> None:
     Example:
       cbrank export clicks.model --onnx clicks.onnx
     """  # noqa: D301
-    from cbrank.insight.contents import Contents  # noqa: PLC0415
-    from cbrank.modelfile import atomic_write  # noqa: PLC0415
+    from cbrank.atomic import atomic_write  # noqa: PLC0415
+    from cbrank.inspection.contents import Contents  # noqa: PLC0415
     from cbrank.onnx import to_onnx  # noqa: PLC0415
 
     contents = Contents.open(model)

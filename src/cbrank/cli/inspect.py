@@ -9,8 +9,8 @@ from cbrank.cli.files import refuse_closed_output, refuse_overwriting
 from cbrank.cli.output import AS_JSON, MODEL, for_machines, picture
 
 if TYPE_CHECKING:
-    from cbrank.insight.contents import Contents
-    from cbrank.insight.weights import Weights
+    from cbrank.inspection.contents import Contents
+    from cbrank.inspection.weights import Weights
 
 _LABEL = 17
 _LONGEST = 40
@@ -40,8 +40,8 @@ def command(model: Path, top: int, as_json: bool, picture: Path | None) -> None:
       cbrank inspect clicks.model --top 0 --json
       cbrank inspect clicks.model --picture weights.svg
     """  # noqa: D301
-    from cbrank.insight.contents import Contents  # noqa: PLC0415
-    from cbrank.insight.weights import by_effect  # noqa: PLC0415
+    from cbrank.inspection.contents import Contents  # noqa: PLC0415
+    from cbrank.inspection.weights import by_effect  # noqa: PLC0415
 
     refuse_closed_output()
     contents = Contents.open(model)
@@ -50,7 +50,7 @@ def command(model: Path, top: int, as_json: bool, picture: Path | None) -> None:
     weights = by_effect(contents.ranker, top or total)
     names = contents.names(weights.features.tolist())
     if picture:
-        from cbrank.insight.pictures import draw_weights  # noqa: PLC0415
+        from cbrank.inspection.pictures import draw_weights  # noqa: PLC0415
 
         draw_weights(picture, names, weights, f"{type(contents.ranker).__name__}: {model.name}")
     if as_json:

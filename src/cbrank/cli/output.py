@@ -19,7 +19,7 @@ PICTURES = (".png", ".svg")
 @contextlib.contextmanager
 def open_output(path: Path | None) -> Iterator[IO[str]]:
     """Open standard output, or a file that is in place only when it is whole."""
-    from cbrank.modelfile import atomic_write  # noqa: PLC0415
+    from cbrank.atomic import atomic_write  # noqa: PLC0415
 
     if path is None:
         yield sys.stdout

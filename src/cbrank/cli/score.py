@@ -60,7 +60,7 @@ def command(
       cbrank score clicks.model today.csv.gz --id row --std --label -o scores.csv
       zcat today.svm.gz | cbrank score clicks.model - --json --proba
     """  # noqa: D301
-    from cbrank.insight.scoring import refuse_without_confidence  # noqa: PLC0415
+    from cbrank.inspection.scoring import refuse_without_confidence  # noqa: PLC0415
     from cbrank.training import Model  # noqa: PLC0415
 
     opened = Model.open(model)
@@ -94,7 +94,7 @@ def _tables(
     model: "Model", data: tuple[str, ...], id_column: str | None, options: dict[str, Any]
 ) -> Iterator[tuple[Table, bool]]:
     """Score chunk by chunk; say of each whether it is the first."""
-    from cbrank.insight.scoring import say  # noqa: PLC0415
+    from cbrank.inspection.scoring import say  # noqa: PLC0415
 
     asked = {name: options[name] for name in ("std", "proba", "label")}
     first, with_ids = True, id_column is not None

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import type_of_target
 
-from cbrank._arrays import refuse_masked
+from cbrank.arrays import refuse_masked
 
 
 def checked(

@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_scalar, column_or_1d
 
 from cbrank import kernels
-from cbrank._arrays import refuse_masked
-from cbrank._own import Owner
+from cbrank.arrays import refuse_masked
+from cbrank.locking import Owner
 from cbrank.metrics._checks import check_none_missing, forbid
 
 

@@ -1,7 +1,6 @@
 """Model files: everything needed to go on learning, safe to open, never half written.
 
 * ``container``: one file of arrays and JSON facts, signed
-* ``atomic``: a file that is in place only when it is whole
 * ``state``, ``ranker_state``: objects as arrays and facts
 * ``values``: parameters, labels and texts with their exact types
 """
@@ -9,8 +8,8 @@
 import os
 from typing import Any
 
-from cbrank._own import undisturbed
-from cbrank.modelfile.atomic import atomic_write
+from cbrank.atomic import atomic_write
+from cbrank.locking import undisturbed
 from cbrank.modelfile.container import ModelFileError, read, write
 from cbrank.modelfile.state import gather, restore
 from cbrank.modelfile.values import texts_from_arrays, texts_to_arrays

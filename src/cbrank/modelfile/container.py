@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import cbrank
-from cbrank.modelfile.atomic import atomic_write
+from cbrank.atomic import atomic_write
 
 Arrays = dict[str, NDArray[Any]]
 Facts = dict[str, Any]

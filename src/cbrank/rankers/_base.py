@@ -4,7 +4,6 @@ import contextlib
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from numbers import Integral
 from operator import is_, itemgetter
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -13,11 +12,11 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from cbrank import kernels
-from cbrank._arrays import canonical, refuse_unsound
-from cbrank._own import Owner
+from cbrank.arrays import canonical, refuse_unsound
+from cbrank.locking import Owner
+from cbrank.parameters import Table, documented
 from cbrank.rankers import _checks
 from cbrank.rankers._scorer import LinearScorer
 
@@ -56,15 +55,17 @@ class Ranker(Owner, LinearScorer):
     n_passes: int
     random_state: Any
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-        "shuffle": ["boolean"],
-        "n_passes": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-    }
+    PARAMETERS: ClassVar[Table]
+    _parameter_constraints: ClassVar[dict[str, list[Any]]]
 
     # Parameters that shape the model, so that they cannot change in the middle of a stream.
     _shape_parameters: ClassVar[tuple[str, ...]] = ("buffer_size", "covariance", "rank")
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "PARAMETERS" in vars(cls):
+            cls._parameter_constraints = _checks.constraints(cls.PARAMETERS)
+            cls.__doc__ = documented(cls.__doc__, cls.PARAMETERS)
 
     # What a subclass says of itself ------------------------------------------------------------
 

@@ -1,12 +1,14 @@
 """Checks of what callers pass in. Errors name the row and the column."""
 
 from collections.abc import Mapping
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     check_consistent_length,
@@ -14,9 +16,28 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from cbrank._arrays import canonical, refuse_masked, refuse_unsound
+from cbrank.arrays import canonical, refuse_masked, refuse_unsound
+from cbrank.parameters import Kind, Number, Other, Table
+
+_NUMBERS = {int: Integral, float: Real}
 
 Rows = Any  # a C-ordered float64 array or a canonical CSR matrix
+
+
+def constraints(table: Table) -> dict[str, list[Any]]:
+    """Return what scikit-learn checks parameters by."""
+    return {parameter.name: _constraints(parameter.kinds) for parameter in table}
+
+
+def _constraints(kinds: tuple[Kind, ...]) -> list[Any]:
+    words = {kind for kind in kinds if isinstance(kind, str)}
+    found: list[Any] = [StrOptions(words)] if words else []
+    for kind in kinds:
+        if isinstance(kind, Number):
+            found.append(Interval(_NUMBERS[kind.type], kind.low, kind.high, closed=kind.closed))
+        elif not isinstance(kind, str):
+            found.append(kind.check if isinstance(kind, Other) else kind)
+    return found
 
 
 def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Rows:

@@ -1,13 +1,12 @@
 """Adaptive online AUC maximisation."""
 
 from collections.abc import Callable
-from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from cbrank import kernels
+from cbrank.parameters import POSITIVE, Parameter, Table, common, regularization, step
 from cbrank.rankers._base import Ranker
 from cbrank.rankers._memory import refuse_if_too_large
 
@@ -17,24 +16,6 @@ class AdaOAMRanker(Ranker):
 
     The gradient of one-pass AUC optimisation with a step of its own for every feature, shorter
     the larger that feature's gradients have been [1]_.
-
-    Parameters
-    ----------
-    step : float, default=1/64
-        Learning rate.
-    regularization : float, default=1e-4
-        Weight of the squared norm; weights are kept within a ball of radius one over its root.
-    smoothing : float, default=0.5
-        Added to the root of the summed squared gradients.
-    class_weight : {"balanced"}, dict or None, default=None
-        Factors of the step for rows of each class, and costs of errors for `threshold_`. Under
-        `partial_fit`, "balanced" goes by the running counts.
-    shuffle : bool, default=True
-        Whether `fit` takes the rows in random order.
-    n_passes : int, default=1
-        Passes of `fit` over the rows.
-    random_state : int, RandomState instance or None, default=None
-        Source of the shuffling.
 
     Attributes
     ----------
@@ -71,12 +52,16 @@ class AdaOAMRanker(Ranker):
     0.83
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Ranker._parameter_constraints,
-        "step": [Interval(Real, 0, None, closed="neither")],
-        "regularization": [Interval(Real, 0, None, closed="left")],
-        "smoothing": [Interval(Real, 0, None, closed="neither")],
-    }
+    PARAMETERS: ClassVar[Table] = (
+        step(2.0**-6),
+        regularization(
+            "Weight of the squared norm; weights are kept within a ball of radius one over its root."
+        ),
+        Parameter(
+            "smoothing", (POSITIVE,), 0.5, "Added to the root of the summed squared gradients."
+        ),
+        *common("the step"),
+    )
 
     def __init__(
         self,

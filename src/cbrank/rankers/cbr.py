@@ -2,17 +2,16 @@
 
 import contextlib
 from collections.abc import Callable
-from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from cbrank import kernels
+from cbrank.parameters import CBR, Table
 from cbrank.rankers import _checks, _race
 from cbrank.rankers._base import DENSE_BLOCK, Ranker, _refilled
 from cbrank.rankers._memory import refuse_if_too_large
@@ -28,41 +27,6 @@ class CBRanker(Ranker):
     The ranker is a Gaussian over weight vectors. Every new row meets the buffered rows of the
     opposite class, and each pair that is not ranked right with confidence `eta` moves the mean
     and shrinks the covariance by the soft confidence-weighted closed form [1]_.
-
-    Parameters
-    ----------
-    C : float or "auto", default="auto"
-        Largest step of a pair: how far one pair may move the mean. With "auto", learners with C
-        from 2^-12 to 2^4 share the pass and the buffers. After 512 rows and 16 of the rarer class
-        the half of them with the better progressive AUC goes on, and again each time both have
-        doubled; the best is the ranker, the nearest to 2^-4 among equals. A short stream costs
-        up to nine times a fixed C, a long one little more than it.
-    eta : float, default=0.7
-        Confidence wanted of each pair, between 0.5 and 1.
-    buffer_size : int, default=50
-        Rows kept of each class.
-    policy : {"fifo", "reservoir"}, default="fifo"
-        Whether the buffer holds the latest rows or a uniform sample of all.
-    covariance : {"full", "diagonal"}, default="full"
-        Full covariance takes d x d numbers; the diagonal suits high dimensions and sparse rows.
-    diagonal_update : {"paper", "precision", "drop"}, default="paper"
-        Form of the diagonal update: the paper's Proposition 2 to the letter, its KL-consistent
-        repair, or the diagonal of the full update.
-    average : bool, default=True
-        Whether `coef_` is the polynomial-decay average of the means rather than the last mean.
-    forgetting : float, default=0.0
-        Share of the evidence forgotten per row, for streams that change: 1e-3 is a memory of about
-        1,000 rows. The covariance widens towards its start by as much, and the average keeps up.
-        It may be changed in the middle of a stream. With `policy` "fifo" the buffer forgets too.
-    class_weight : {"balanced"}, dict or None, default=None
-        Factors of C for rows of each class, and costs of errors for `threshold_`. Under
-        `partial_fit`, "balanced" goes by the running counts.
-    shuffle : bool, default=True
-        Whether `fit` takes the rows in random order.
-    n_passes : int, default=1
-        Passes of `fit` over the rows.
-    random_state : int, RandomState instance or None, default=None
-        Source of the shuffling and of the reservoir.
 
     Attributes
     ----------
@@ -112,17 +76,7 @@ class CBRanker(Ranker):
     0.8
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Ranker._parameter_constraints,
-        "C": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "eta": [Interval(Real, 0.5, 1, closed="neither")],
-        "buffer_size": [Interval(Integral, 1, None, closed="left")],
-        "policy": [StrOptions({"fifo", "reservoir"})],
-        "covariance": [StrOptions({"full", "diagonal"})],
-        "diagonal_update": [StrOptions({"paper", "precision", "drop"})],
-        "average": ["boolean"],
-        "forgetting": [Interval(Real, 0, 1, closed="left")],
-    }
+    PARAMETERS: ClassVar[Table] = CBR
 
     def __init__(
         self,

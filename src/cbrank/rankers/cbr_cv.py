@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from copy import deepcopy
-from numbers import Integral
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs  # type: ignore[import-untyped]
@@ -12,14 +11,63 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from threadpoolctl import threadpool_limits
 
+from cbrank.parameters import (
+    CBR,
+    COUNT,
+    FLAG,
+    Number,
+    Other,
+    Parameter,
+    Table,
+    assign,
+    signature,
+)
 from cbrank.rankers._base import Rows
 from cbrank.rankers._folds import Fold, held_out_score, split
 from cbrank.rankers.cbr import CBRanker, Scores
 
 _LARGEST_EXPONENT = 10  # the paper's grid is 2^-10, ..., 2^10
+
+_SEARCH: Table = (
+    Parameter(
+        "Cs",
+        (COUNT, Other("array-like of shape (n_Cs,)", "array-like")),
+        2 * _LARGEST_EXPONENT + 1,
+        "Values of C to choose from, or how many, spaced evenly from 2^-10 to 2^10 on a log scale. "
+        "The default is the paper's grid, the powers of two.",
+    ),
+    Parameter(
+        "cv",
+        (Other("int, splitter or iterable of (train, test) indices", "cv_object"),),
+        3,
+        "A number of folds is stratified and keeps the order of the rows. Where rows belong to "
+        "groups, pass ``cv=list(GroupKFold().split(X, y, groups))``.",
+    ),
+    Parameter(
+        "scoring",
+        (Other("str", StrOptions(set(get_scorer_names()))), Other("callable", callable), None),
+        None,
+        "What to be best at: a scorer's name, or a function of a ranker, rows and labels. By "
+        "default the ROC AUC.",
+    ),
+    Parameter(
+        "n_jobs",
+        (Number(int), None),
+        None,
+        "Fits at a time, each in a thread; -1 means one for every core, None one.",
+    ),
+    Parameter(
+        "refit",
+        (FLAG,),
+        True,
+        "Whether to learn from all rows with the C chosen. If not, the ranker has chosen but not "
+        "learned, and `partial_fit` starts a stream with `C_`.",
+    ),
+)
+_SHARED = tuple(parameter for parameter in CBR if parameter.name != "C")
 
 
 class CBRankerCV(CBRanker):
@@ -28,49 +76,6 @@ class CBRankerCV(CBRanker):
     Every C is fitted on every fold and measured on the rows held out. The C with the best mean
     is chosen, the smallest among equals, and the ranker learns from all rows with it. The fits
     run in threads over one copy of the data, and choose what a plain loop over `CBRanker` would.
-
-    Parameters
-    ----------
-    Cs : int or array-like of shape (n_Cs,), default=21
-        Values of C to choose from, or how many, spaced evenly from 2^-10 to 2^10 on a log scale.
-        The default is the paper's grid, the powers of two.
-    cv : int, splitter or iterable of (train, test) indices, default=3
-        A number of folds is stratified and keeps the order of the rows. Where rows belong to
-        groups, pass ``cv=list(GroupKFold().split(X, y, groups))``.
-    scoring : str, callable or None, default=None
-        What to be best at: a scorer's name, or a function of a ranker, rows and labels. By
-        default the ROC AUC.
-    n_jobs : int or None, default=None
-        Fits at a time, each in a thread; -1 means one for every core, None one.
-    refit : bool, default=True
-        Whether to learn from all rows with the C chosen. If not, the ranker has chosen but not
-        learned, and `partial_fit` starts a stream with `C_`.
-    eta : float, default=0.7
-        Confidence wanted of each pair, between 0.5 and 1.
-    buffer_size : int, default=50
-        Rows kept of each class.
-    policy : {"fifo", "reservoir"}, default="fifo"
-        Whether the buffer holds the latest rows or a uniform sample of all.
-    covariance : {"full", "diagonal"}, default="full"
-        Full covariance takes d x d numbers; the diagonal suits high dimensions and sparse rows.
-    diagonal_update : {"paper", "precision", "drop"}, default="paper"
-        Form of the diagonal update: the paper's Proposition 2 to the letter, its KL-consistent
-        repair, or the diagonal of the full update.
-    average : bool, default=True
-        Whether `coef_` is the polynomial-decay average of the means rather than the last mean.
-    forgetting : float, default=0.0
-        Share of the evidence forgotten per row, for streams that change: 1e-3 is a memory of about
-        1,000 rows. The covariance widens towards its start by as much, and the average keeps up.
-        It may be changed in the middle of a stream. With `policy` "fifo" the buffer forgets too.
-    class_weight : {"balanced"}, dict or None, default=None
-        Factors of C for rows of each class, and costs of errors for `threshold_`. Under
-        `partial_fit`, "balanced" goes by the running counts.
-    shuffle : bool, default=True
-        Whether a fit takes its rows in random order.
-    n_passes : int, default=1
-        Passes of a fit over its rows.
-    random_state : int, RandomState instance or None, default=None
-        Source of the shuffling and of the reservoir. All fits start from the same state.
 
     Attributes
     ----------
@@ -124,15 +129,7 @@ class CBRankerCV(CBRanker):
     0.8
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **CBRanker._parameter_constraints,
-        "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
-        "cv": ["cv_object"],
-        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
-        "n_jobs": [Integral, None],
-        "refit": ["boolean"],
-    }
-    del _parameter_constraints["C"]
+    PARAMETERS: ClassVar[Table] = (*_SEARCH, *_SHARED)
 
     _chosen: float
     _tried: NDArray[np.float64]
@@ -147,34 +144,16 @@ class CBRankerCV(CBRanker):
         scoring: str | Callable[..., float] | None = None,
         n_jobs: int | None = None,
         refit: bool = True,
-        eta: float = 0.7,
-        buffer_size: int = 50,
-        policy: Literal["fifo", "reservoir"] = "fifo",
-        covariance: Literal["full", "diagonal"] = "full",
-        diagonal_update: Literal["paper", "precision", "drop"] = "paper",
-        average: bool = True,
-        forgetting: float = 0.0,
-        class_weight: Literal["balanced"] | dict[Any, float] | None = None,
-        shuffle: bool = True,
-        n_passes: int = 1,
-        random_state: Any = None,
+        **parameters: Any,
     ) -> None:
         self.Cs = Cs
         self.cv = cv
         self.scoring = scoring
         self.n_jobs = n_jobs
         self.refit = refit
-        self.eta = eta
-        self.buffer_size = buffer_size
-        self.policy = policy
-        self.covariance = covariance
-        self.diagonal_update = diagonal_update
-        self.average = average
-        self.forgetting = forgetting
-        self.class_weight = class_weight
-        self.shuffle = shuffle
-        self.n_passes = n_passes
-        self.random_state = random_state
+        assign(self, _SHARED, parameters)
+
+    __init__.__signature__ = signature(PARAMETERS)  # type: ignore[attr-defined]
 
     @property
     def C_(self) -> float:
@@ -259,7 +238,7 @@ class CBRankerCV(CBRanker):
 
     def _shared(self) -> dict[str, Any]:
         """Return the parameters that `CBRanker` has too."""
-        return {name: getattr(self, name) for name in CBRanker().get_params() if name != "C"}
+        return {parameter.name: getattr(self, parameter.name) for parameter in _SHARED}
 
     def _as_cbranker(self) -> CBRanker:
         """Return a `CBRanker` with the C chosen and what has been learned, which both then share."""

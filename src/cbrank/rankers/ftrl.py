@@ -1,13 +1,12 @@
 """Follow the regularised leader for the area under the ROC curve."""
 
 from collections.abc import Callable
-from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from cbrank import kernels
+from cbrank.parameters import NOT_NEGATIVE, POSITIVE, Parameter, Table, common, step
 from cbrank.rankers._base import Ranker
 
 
@@ -18,26 +17,6 @@ class FTRLAUCRanker(Ranker):
     class's rows as they were scored on arrival; then every feature makes its own step of
     FTRL-Proximal [2]_. Sparse rows cost their non-zeros, and `l1` makes the weights sparse. The
     weight of a row is a factor of its step and not of the penalties.
-
-    Parameters
-    ----------
-    step : float, default=1/32
-        Learning rate: alpha of FTRL-Proximal.
-    l1 : float, default=0
-        Weight of the sum of absolute weights; against all rows together, not each.
-    l2 : float, default=0
-        Weight of half the squared norm; against all rows together, not each.
-    beta : float, default=1
-        Added to the root of the summed squared gradients.
-    class_weight : {"balanced"}, dict or None, default=None
-        Factors of the step for rows of each class, and costs of errors for `threshold_`. Under
-        `partial_fit`, "balanced" goes by the running counts.
-    shuffle : bool, default=True
-        Whether `fit` takes the rows in random order.
-    n_passes : int, default=1
-        Passes of `fit` over the rows.
-    random_state : int, RandomState instance or None, default=None
-        Source of the shuffling.
 
     Attributes
     ----------
@@ -73,13 +52,23 @@ class FTRLAUCRanker(Ranker):
     0.74
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Ranker._parameter_constraints,
-        "step": [Interval(Real, 0, None, closed="neither")],
-        "l1": [Interval(Real, 0, None, closed="left")],
-        "l2": [Interval(Real, 0, None, closed="left")],
-        "beta": [Interval(Real, 0, None, closed="neither")],
-    }
+    PARAMETERS: ClassVar[Table] = (
+        step(2.0**-5, "Learning rate: alpha of FTRL-Proximal."),
+        Parameter(
+            "l1",
+            (NOT_NEGATIVE,),
+            0.0,
+            "Weight of the sum of absolute weights; against all rows together, not each.",
+        ),
+        Parameter(
+            "l2",
+            (NOT_NEGATIVE,),
+            0.0,
+            "Weight of half the squared norm; against all rows together, not each.",
+        ),
+        Parameter("beta", (POSITIVE,), 1.0, "Added to the root of the summed squared gradients."),
+        *common("the step"),
+    )
 
     def __init__(
         self,

@@ -1,13 +1,12 @@
 """Online AUC maximisation."""
 
 from collections.abc import Callable
-from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from cbrank import kernels
+from cbrank.parameters import BUFFER_SIZE, POSITIVE, Parameter, Table, common
 from cbrank.rankers._base import Ranker
 
 
@@ -17,26 +16,6 @@ class OAMRanker(Ranker):
     A first-order ranker [1]_: every new row meets the buffered rows of the opposite class, and the
     pairs inside the margin move the weights. Pairs are weighted by how many rows of the opposite
     class the buffer stands for; as in the authors' code, half that weight bounds a step.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-        Bound on the step of a pair.
-    buffer_size : int, default=50
-        Rows kept of each class.
-    update : {"sequential", "gradient"}, default="sequential"
-        Passive-aggressive steps pair after pair, or one gradient step for the whole buffer.
-    policy : {"reservoir", "fifo"}, default="reservoir"
-        Whether the buffer holds a uniform sample of all rows or the latest.
-    class_weight : {"balanced"}, dict or None, default=None
-        Factors of C for rows of each class, and costs of errors for `threshold_`. Under
-        `partial_fit`, "balanced" goes by the running counts.
-    shuffle : bool, default=True
-        Whether `fit` takes the rows in random order.
-    n_passes : int, default=1
-        Passes of `fit` over the rows.
-    random_state : int, RandomState instance or None, default=None
-        Source of the shuffling and of the reservoir.
 
     Attributes
     ----------
@@ -72,13 +51,23 @@ class OAMRanker(Ranker):
     0.71
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Ranker._parameter_constraints,
-        "C": [Interval(Real, 0, None, closed="neither")],
-        "buffer_size": [Interval(Integral, 1, None, closed="left")],
-        "update": [StrOptions({"sequential", "gradient"})],
-        "policy": [StrOptions({"fifo", "reservoir"})],
-    }
+    PARAMETERS: ClassVar[Table] = (
+        Parameter("C", (POSITIVE,), 1.0, "Bound on the step of a pair."),
+        BUFFER_SIZE,
+        Parameter(
+            "update",
+            ("sequential", "gradient"),
+            "sequential",
+            "Passive-aggressive steps pair after pair, or one gradient step for the whole buffer.",
+        ),
+        Parameter(
+            "policy",
+            ("reservoir", "fifo"),
+            "reservoir",
+            "Whether the buffer holds a uniform sample of all rows or the latest.",
+        ),
+        *common("C", "the shuffling and of the reservoir"),
+    )
 
     def __init__(
         self,

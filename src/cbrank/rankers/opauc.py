@@ -1,13 +1,12 @@
 """One-pass AUC optimisation."""
 
 from collections.abc import Callable
-from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from cbrank import kernels
+from cbrank.parameters import COUNT, Parameter, Table, common, regularization, step
 from cbrank.rankers._base import Ranker
 from cbrank.rankers._memory import refuse_if_too_large
 
@@ -17,25 +16,6 @@ class OPAUCRanker(Ranker):
 
     Gradient steps [1]_ on the pairwise square loss, which the mean and covariance of each class
     express for all pairs seen: no buffer of rows is needed to learn.
-
-    Parameters
-    ----------
-    step : float, default=1/512
-        Learning rate.
-    regularization : float, default=1e-4
-        Weight of the squared norm.
-    rank : int or None, default=None
-        Columns of the sketch that stands for each covariance (OPAUCr; the paper has 50); None
-        keeps the covariances themselves, d x d numbers each.
-    class_weight : {"balanced"}, dict or None, default=None
-        Factors of the step for rows of each class, and costs of errors for `threshold_`. Under
-        `partial_fit`, "balanced" goes by the running counts.
-    shuffle : bool, default=True
-        Whether `fit` takes the rows in random order.
-    n_passes : int, default=1
-        Passes of `fit` over the rows.
-    random_state : int, RandomState instance or None, default=None
-        Source of the shuffling and of the sketch.
 
     Attributes
     ----------
@@ -71,12 +51,18 @@ class OPAUCRanker(Ranker):
     0.83
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Ranker._parameter_constraints,
-        "step": [Interval(Real, 0, None, closed="neither")],
-        "regularization": [Interval(Real, 0, None, closed="left")],
-        "rank": [Interval(Integral, 1, None, closed="left"), None],
-    }
+    PARAMETERS: ClassVar[Table] = (
+        step(2.0**-9),
+        regularization(),
+        Parameter(
+            "rank",
+            (COUNT, None),
+            None,
+            "Columns of the sketch that stands for each covariance (OPAUCr; the paper has 50); None "
+            "keeps the covariances themselves, d x d numbers each.",
+        ),
+        *common("the step", "the shuffling and of the sketch"),
+    )
 
     def __init__(
         self,

@@ -1,15 +1,14 @@
 """Soft confidence-weighted learning."""
 
 from collections.abc import Callable
-from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from cbrank import kernels
+from cbrank.parameters import COVARIANCE, POSITIVE, Parameter, Table, common, eta
 from cbrank.rankers._base import Ranker
 from cbrank.rankers._memory import refuse_if_too_large
 
@@ -20,24 +19,6 @@ class SCWRanker(Ranker):
     `CBRanker` without the pairs [1]_: the same Gaussian over weights and the same closed form, on
     every row by itself, which is asked to score above zero if positive and below if negative. As in
     the paper there is no intercept, so rows are best centred.
-
-    Parameters
-    ----------
-    C : float, default=0.25
-        Largest step of a row: how far one row may move the mean.
-    eta : float, default=0.7
-        Confidence wanted of each row, between 0.5 and 1.
-    covariance : {"full", "diagonal"}, default="full"
-        Full covariance takes d x d numbers; the diagonal suits high dimensions and sparse rows.
-    class_weight : {"balanced"}, dict or None, default="balanced"
-        Factors of C for rows of each class, and costs of errors for `threshold_`. Under
-        `partial_fit`, "balanced" goes by the running counts.
-    shuffle : bool, default=True
-        Whether `fit` takes the rows in random order.
-    n_passes : int, default=1
-        Passes of `fit` over the rows.
-    random_state : int, RandomState instance or None, default=None
-        Source of the shuffling.
 
     Attributes
     ----------
@@ -73,12 +54,14 @@ class SCWRanker(Ranker):
     0.79
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Ranker._parameter_constraints,
-        "C": [Interval(Real, 0, None, closed="neither")],
-        "eta": [Interval(Real, 0.5, 1, closed="neither")],
-        "covariance": [StrOptions({"full", "diagonal"})],
-    }
+    PARAMETERS: ClassVar[Table] = (
+        Parameter(
+            "C", (POSITIVE,), 0.25, "Largest step of a row: how far one row may move the mean."
+        ),
+        eta("row"),
+        COVARIANCE,
+        *common("C", class_weight="balanced"),
+    )
 
     def __init__(
         self,

@@ -1,13 +1,12 @@
 """Stochastic proximal AUC maximisation."""
 
 from collections.abc import Callable
-from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from cbrank import kernels
+from cbrank.parameters import Table, common, regularization, step
 from cbrank.rankers._base import Ranker
 
 
@@ -18,22 +17,6 @@ class SPAUCRanker(Ranker):
     scores within each class and the gap between the classes' means: of all rows seen, only the
     two means are kept. The paper's steps get shorter by the row; these are constant, to be tuned
     like those of the other rankers.
-
-    Parameters
-    ----------
-    step : float, default=1/256
-        Learning rate.
-    regularization : float, default=1e-4
-        Weight of half the squared norm.
-    class_weight : {"balanced"}, dict or None, default=None
-        Factors of the step for rows of each class, and costs of errors for `threshold_`. Under
-        `partial_fit`, "balanced" goes by the running counts.
-    shuffle : bool, default=True
-        Whether `fit` takes the rows in random order.
-    n_passes : int, default=1
-        Passes of `fit` over the rows.
-    random_state : int, RandomState instance or None, default=None
-        Source of the shuffling.
 
     Attributes
     ----------
@@ -70,11 +53,11 @@ class SPAUCRanker(Ranker):
     0.83
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Ranker._parameter_constraints,
-        "step": [Interval(Real, 0, None, closed="neither")],
-        "regularization": [Interval(Real, 0, None, closed="left")],
-    }
+    PARAMETERS: ClassVar[Table] = (
+        step(2.0**-8),
+        regularization("Weight of half the squared norm."),
+        *common("the step"),
+    )
 
     def __init__(
         self,

@@ -1,13 +1,12 @@
 """Online univariate exponential loss."""
 
 from collections.abc import Callable
-from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from cbrank import kernels
+from cbrank.parameters import Table, common, step
 from cbrank.rankers._base import Ranker
 
 
@@ -16,20 +15,6 @@ class UniExpRanker(Ranker):
 
     A pointwise ranker [1]_: every row is a gradient step on the exponential loss, weighted so that
     both classes count alike. The fastest of the rankers and the least careful.
-
-    Parameters
-    ----------
-    step : float, default=1/512
-        Learning rate.
-    class_weight : {"balanced"}, dict or None, default=None
-        Factors of the step for rows of each class, and costs of errors for `threshold_`. Under
-        `partial_fit`, "balanced" goes by the running counts.
-    shuffle : bool, default=True
-        Whether `fit` takes the rows in random order.
-    n_passes : int, default=1
-        Passes of `fit` over the rows.
-    random_state : int, RandomState instance or None, default=None
-        Source of the shuffling.
 
     Attributes
     ----------
@@ -66,10 +51,7 @@ class UniExpRanker(Ranker):
     0.83
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Ranker._parameter_constraints,
-        "step": [Interval(Real, 0, None, closed="neither")],
-    }
+    PARAMETERS: ClassVar[Table] = (step(2.0**-9), *common("the step"))
 
     def __init__(
         self,

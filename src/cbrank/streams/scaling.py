@@ -11,8 +11,8 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from cbrank import kernels
-from cbrank._arrays import canonical, refuse_masked, refuse_unsound
-from cbrank._own import Owner
+from cbrank.arrays import canonical, refuse_masked, refuse_unsound
+from cbrank.locking import Owner
 
 Known = dict[str, NDArray[Any]]
 

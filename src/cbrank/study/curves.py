@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from cbrank.atomic import atomic_write_text
 from cbrank.study.methods import METHODS
-from cbrank.study.results import replace
 from cbrank.study.settings import Settings
 from cbrank.study.splits import split
 from cbrank.study.tasks import Task, place
@@ -72,7 +72,7 @@ class Curves:
         writer.writerow(COLUMNS)
         for key in sorted(self.points, key=_place):
             writer.writerows(key + point for point in self.points[key])
-        replace(self.path, file.getvalue())
+        atomic_write_text(self.path, file.getvalue())
 
 
 def trace(task: Task, parameter: float, settings: Settings) -> tuple[Task, list[Point]]:

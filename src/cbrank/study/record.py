@@ -1,21 +1,16 @@
 """``study.json``: how the numbers of a study came about."""
 
 import json
-import os
-import platform
 import shlex
 import time
-from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
-from importlib.metadata import version
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import cbrank
-from cbrank.study.results import StudyError, replace
+from cbrank.atomic import atomic_write_text
+from cbrank.provenance import LIBRARIES, machine, now, versions
+from cbrank.study.results import StudyError
 from cbrank.study.settings import Settings
-
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "joblib")
 
 
 class Record:
@@ -59,7 +54,7 @@ class Record:
     def note_time(self) -> None:
         """Note the seconds so far, those of earlier sessions included."""
         self.facts["seconds"] = round(self._before + time.monotonic() - self._started, 3)
-        replace(self.path, json.dumps(self.facts, indent=2) + "\n")
+        atomic_write_text(self.path, json.dumps(self.facts, indent=2) + "\n")
 
     def finish(self) -> None:
         """Note the end."""
@@ -75,33 +70,3 @@ def _read(path: Path) -> dict[str, Any]:
         return dict(facts)
     except ValueError as error:
         raise StudyError(f"{path} is damaged ({error}): remove it or use --fresh.") from error
-
-
-def now() -> str:
-    """Return the time of day, in UTC."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def versions(libraries: Iterable[str]) -> dict[str, str]:
-    """Return the versions of cbrank, of Python and of libraries."""
-    ours = {"cbrank": cbrank.__version__, "python": platform.python_version()}
-    return ours | {name: version(name) for name in libraries}
-
-
-def machine() -> dict[str, Any]:
-    """Describe the machine."""
-    return {
-        "platform": platform.platform(),
-        "cpus": os.cpu_count(),
-        "cpu": _cpu_model() or platform.processor() or platform.machine(),
-    }
-
-
-def _cpu_model() -> str:
-    """Return the processor's name where the system tells it in a file."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return ""
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return models[0] if models else ""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from cbrank.atomic import atomic_write_text
 from cbrank.study.settings import Settings
 from cbrank.study.tasks import Task, place
 
@@ -67,7 +68,7 @@ class Results:
     def write(self) -> None:
         """Write the table anew, in order and with the last line of each task only."""
         lines = [self.lines[task] for task in sorted(self.lines, key=place)]
-        replace(self.path, ",".join(COLUMNS) + "\n" + _text(lines))
+        atomic_write_text(self.path, ",".join(COLUMNS) + "\n" + _text(lines))
 
     def failures(self) -> dict[Task, str]:
         """Return the error of each task that failed."""
@@ -80,16 +81,6 @@ def task_of(line: Mapping[str, Any]) -> Task:
     """Return the task that a line is of."""
     table, dataset, scaling, method, run = (line[name] for name in Task._fields)
     return Task(table, dataset, scaling, method, int(run))
-
-
-def replace(path: Path, text: str) -> None:
-    """Write a file so that it is there whole or as it was before."""
-    draft = path.with_name(f".{path.name}.draft")
-    with draft.open("w", encoding="utf-8", newline="") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
 
 
 def _read(path: Path) -> list[Line]:

@@ -5,6 +5,8 @@
 
 from pathlib import Path
 
+from cbrank.optional import need
+from cbrank.plotting import matplotlib
 from cbrank.study.report.blocks import Section
 from cbrank.study.report.chapters import (
     Scene,
@@ -18,15 +20,13 @@ from cbrank.study.report.chapters import (
     summary_section,
     time_section,
 )
-from cbrank.study.report.extra import need
 from cbrank.study.report.findings import headline, points
 from cbrank.study.report.looks import looks
-from cbrank.study.report.markup import latex, markdown
 from cbrank.study.report.origins import origin_section
 from cbrank.study.report.page import page
 from cbrank.study.report.results import read
-from cbrank.study.report.tables import Table
 from cbrank.study.report.terminal import text_table
+from cbrank.tables import Table, latex, markdown
 
 __all__ = ["summary", "write"]
 
@@ -53,8 +53,8 @@ def write(folder: Path) -> Path:
         If the ``report`` extra is not installed; the message says so.
     """
     study = read(folder)
-    need("matplotlib")
-    need("scikit_posthocs")
+    matplotlib()
+    need("scikit_posthocs", "comparing methods", "report")
     for name in ("tables", "figures"):
         (folder / name).mkdir(exist_ok=True)
     scene = Scene(study, looks(study.methods()), folder / "figures")

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from functools import singledispatch
 from html import escape
 
-from cbrank.study.report.canvas import Picture
-from cbrank.study.report.looks import Look
-from cbrank.study.report.tables import Cell, Row, Table
+from cbrank.plotting import Look, Picture
+from cbrank.tables import Cell, Row, Table
 
 
 @dataclass(frozen=True)

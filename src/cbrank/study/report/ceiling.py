@@ -7,9 +7,10 @@ from statistics import fmean
 from cbrank.datasets.entry import Table as Kind
 from cbrank.study.report.grids import Grid, grid
 from cbrank.study.report.looks import CEILING, online
+from cbrank.study.report.marks import marked, sample_note
 from cbrank.study.report.results import Study
-from cbrank.study.report.tables import Row, Table, difference, marked, number, sample_note
 from cbrank.study.report.words import scaling_words
+from cbrank.tables import Row, Table, difference, number
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cbrank.datasets.entry import Table as Kind
+from cbrank.plotting import Look
 from cbrank.study.report import paper
 from cbrank.study.report.blocks import Block, Figure, Gallery, Heading, Section
 from cbrank.study.report.ceiling import ceiling_table, distances
@@ -14,7 +15,7 @@ from cbrank.study.report.diverged import diverged_table
 from cbrank.study.report.far import far_table
 from cbrank.study.report.grids import Grid, grid
 from cbrank.study.report.held import held_table
-from cbrank.study.report.looks import Look, online, ordered, papers
+from cbrank.study.report.looks import online, ordered, papers
 from cbrank.study.report.overview import overview
 from cbrank.study.report.parameters import parameter_table
 from cbrank.study.report.results import SCALINGS, Study, in_order

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from cbrank.study.report.canvas import INK, WIDTH, Picture, headed, picture
-from cbrank.study.report.extra import need
+from cbrank.optional import need
+from cbrank.plotting import INK, WIDTH, Look, Picture, headed, picture
 from cbrank.study.report.grids import Grid, ranking
-from cbrank.study.report.looks import Look
 from cbrank.study.report.significance import LEVEL, Comparison, compare, obstacle
 from cbrank.study.report.words import MEASURES, plural, scaling_words
 
@@ -80,7 +79,7 @@ def _draw(figure: "Figure", outcome: Comparison, looks: Mapping[str, Look], titl
     names = list(outcome.ranking.ranks)
     gap = 0.01 * len(names)
     # Places, not names: the library walks through sets, and text comes out in a new order each time.
-    artists = need("scikit_posthocs").critical_difference_diagram(
+    artists = need("scikit_posthocs", "comparing methods", "report").critical_difference_diagram(
         dict(enumerate(outcome.ranking.ranks.values())),
         outcome.pairs,
         ax=axes,

@@ -4,8 +4,8 @@ from statistics import fmean
 
 from cbrank.study.report.looks import ordered
 from cbrank.study.report.results import SCALINGS, Study, in_order
-from cbrank.study.report.tables import ABSENT, Cell, Row, Table
 from cbrank.study.report.words import scaling_words
+from cbrank.tables import ABSENT, Cell, Row, Table
 
 
 def diverged_table(study: Study) -> Table:

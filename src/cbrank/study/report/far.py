@@ -2,9 +2,10 @@
 
 from cbrank.study.report import paper
 from cbrank.study.report.grids import grid
+from cbrank.study.report.marks import marked
 from cbrank.study.report.results import Study
 from cbrank.study.report.scores import Gap, gaps
-from cbrank.study.report.tables import Cell, Row, Table, difference, fixed, marked, number
+from cbrank.tables import Cell, Row, Table, difference, fixed, number
 
 
 def far_table(study: Study) -> Table:

@@ -11,8 +11,8 @@ from cbrank.study.report.grids import grid, ranking
 from cbrank.study.report.looks import CEILING, online, ordered
 from cbrank.study.report.results import Study
 from cbrank.study.report.scores import Gap, gaps
-from cbrank.study.report.tables import fixed, signed
 from cbrank.study.report.words import listed, plural, scaling_words
+from cbrank.tables import fixed, signed
 
 
 def headline(study: Study) -> str:

@@ -3,10 +3,11 @@
 from cbrank.datasets.entry import Table as Kind
 from cbrank.study.report.grids import Grid, grid
 from cbrank.study.report.looks import CEILING, online
+from cbrank.study.report.marks import marked, sample_note
 from cbrank.study.report.results import Study
 from cbrank.study.report.scores import rank_rows, score_cell
-from cbrank.study.report.tables import ABSENT, Cell, Row, Table, fixed, marked, sample_note
 from cbrank.study.report.words import scaling_words
+from cbrank.tables import ABSENT, Cell, Row, Table, fixed
 
 
 def held_table(study: Study, kind: Kind, scaling: str) -> Table:

@@ -6,8 +6,8 @@ from cbrank.study.report.grids import Grid, Ranking, Score, grid, ranking
 from cbrank.study.report.looks import papers
 from cbrank.study.report.overview import MEASURED, mean_score
 from cbrank.study.report.results import Study
-from cbrank.study.report.tables import fixed
 from cbrank.study.report.words import MEASURES, listed, plural, scaling_words
+from cbrank.tables import fixed
 
 
 def headline(study: Study, kind: Kind, scaling: str) -> str:

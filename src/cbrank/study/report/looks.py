@@ -1,23 +1,14 @@
 """How each method is named, ordered and drawn, the same everywhere in the report."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from cbrank.datasets.entry import Table
+from cbrank.plotting import Look
 from cbrank.study.report import paper
 from cbrank.study.report.results import in_order
 
 CEILING = "Batch LR"
 RIVALS = ("SCW", "FTRL-AUC", "SPAUC")
-
-
-@dataclass(frozen=True)
-class Look:
-    """How a method is drawn: its colour on light and on dark ground, and its marker."""
-
-    colour: str
-    dark: str
-    marker: str
 
 
 # Okabe and Ito's colours and Tol's muted ones, told apart by colour-blind readers; markers differ

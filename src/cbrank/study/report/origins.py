@@ -7,9 +7,10 @@ from typing import Any
 from cbrank import datasets
 from cbrank.datasets.entry import DataSet
 from cbrank.study.report.blocks import Block, Code, Heading, Section, Terms
+from cbrank.study.report.marks import SAMPLE, marked
 from cbrank.study.report.results import SCALINGS, Result, Study, in_order
-from cbrank.study.report.tables import ABSENT, SAMPLE, Cell, Row, Table, marked
 from cbrank.study.report.words import MEANINGS, listed, plural, scaling_words
+from cbrank.tables import ABSENT, Cell, Row, Table
 
 
 def origin_section(study: Study) -> Section:

@@ -8,8 +8,8 @@ from cbrank.datasets.entry import Table as Kind
 from cbrank.study.report.grids import Grid, Ranking, grid, ranking
 from cbrank.study.report.looks import CEILING, online, ordered, papers
 from cbrank.study.report.results import Study
-from cbrank.study.report.tables import ABSENT, Cell, Row, Table, fixed
 from cbrank.study.report.words import MEASURES, plural, scaling_words
+from cbrank.tables import ABSENT, Cell, Row, Table, fixed
 
 MEASURED = ("auc", "accuracy")
 

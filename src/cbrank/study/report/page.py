@@ -5,8 +5,8 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
+from cbrank.plotting import Look
 from cbrank.study.report.blocks import Section
-from cbrank.study.report.looks import Look
 
 
 def page(

@@ -9,8 +9,8 @@ from cbrank import datasets
 from cbrank.datasets.entry import Table as Kind
 from cbrank.study.report.looks import ordered
 from cbrank.study.report.results import Study, in_order
-from cbrank.study.report.tables import ABSENT, Cell, Row, Table
 from cbrank.study.report.words import plural, scaling_words
+from cbrank.tables import ABSENT, Cell, Row, Table
 
 _LOWEST, _HIGHEST = -10, 10
 _STEP, _HEIGHT = 4, 14

@@ -6,21 +6,11 @@ from math import isfinite, nan
 
 from cbrank.study.report.grids import Grid, Score, grid, ranking
 from cbrank.study.report.looks import CEILING, online, papers
+from cbrank.study.report.marks import FAR, marked, sample_note
 from cbrank.study.report.paper import PaperTable
 from cbrank.study.report.results import Study
-from cbrank.study.report.tables import (
-    ABSENT,
-    FAR,
-    Cell,
-    Row,
-    Table,
-    fixed,
-    marked,
-    number,
-    sample_note,
-    signed,
-)
 from cbrank.study.report.words import scaling_words
+from cbrank.tables import ABSENT, Cell, Row, Table, fixed, number, signed
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from typing import Any
 
 from scipy.stats import friedmanchisquare
 
-from cbrank.study.report.extra import need
+from cbrank.optional import need
 from cbrank.study.report.grids import Grid, Ranking
 
 LEVEL = 0.05
@@ -60,7 +60,9 @@ def compare(grid: Grid, ranking: Ranking) -> Comparison:
     """
     columns = [[grid.mean(d, method) for d in ranking.datasets] for method in ranking.ranks]
     # zsplit: methods that tie on every data set get p = 1, not NaN.
-    pairs = need("scikit_posthocs").posthoc_wilcoxon(columns, zero_method="zsplit", p_adjust="holm")
+    pairs = need("scikit_posthocs", "comparing methods", "report").posthoc_wilcoxon(
+        columns, zero_method="zsplit", p_adjust="holm"
+    )
     pairs.index = pairs.columns = range(len(columns))
     tied = all(column == columns[0] for column in columns)
     friedman = 1.0 if tied else float(friedmanchisquare(*columns).pvalue)

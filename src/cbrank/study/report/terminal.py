@@ -5,8 +5,8 @@ from math import isfinite
 from cbrank.datasets.entry import Table as Kind
 from cbrank.study.report.grids import Grid, grid, ranking
 from cbrank.study.report.looks import CEILING, online
+from cbrank.study.report.marks import marked, sample_note
 from cbrank.study.report.results import Study
-from cbrank.study.report.tables import marked, sample_note
 from cbrank.study.report.words import plural, scaling_words
 
 

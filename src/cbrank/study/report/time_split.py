@@ -6,10 +6,9 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cbrank.study.report.canvas import WIDTH, Picture, headed, picture
-from cbrank.study.report.looks import Look
+from cbrank.plotting import WIDTH, Look, Picture, headed, picture
 from cbrank.study.report.results import Study
-from cbrank.study.report.tables import Cell, Row, Table, number
+from cbrank.tables import Cell, Row, Table, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,4 +1,4 @@
-"""Where figures are drawn: one look, files for papers, and inline SVG for the page."""
+"""Figures: their common style, files for papers, and inline SVG for a page."""
 
 import contextlib
 import io
@@ -9,9 +9,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from cbrank.modelfile import atomic_write
-from cbrank.study.report.extra import need
-from cbrank.study.report.looks import Look
+from cbrank.atomic import atomic_write
+from cbrank.optional import need
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,6 +44,15 @@ _STYLE: dict[str, Any] = {
 }
 
 
+@dataclass(frozen=True)
+class Look:
+    """How a method is drawn: its colour on light and on dark ground, and its marker."""
+
+    colour: str
+    dark: str
+    marker: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Picture:
     """A figure on the page.
@@ -62,6 +70,27 @@ class Picture:
     key: str
     alt: str
     svg: str
+
+
+def matplotlib(module: str = "") -> Any:
+    """Import Matplotlib or one of its modules.
+
+    Parameters
+    ----------
+    module : str, default=""
+        Such as ``"pyplot"``; Matplotlib itself if empty.
+
+    Returns
+    -------
+    module
+        The module.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If it is not installed; the message says what to do.
+    """
+    return need(f"matplotlib.{module}".rstrip("."), "drawing", "report")
 
 
 def picture(
@@ -130,8 +159,8 @@ def _drawn(
     size: tuple[float, float],
     layout: Literal["constrained"] | None,
 ) -> "Iterator[Figure]":
-    with need("matplotlib").rc_context(_STYLE | {"svg.hashsalt": key}):
-        figure = need("matplotlib.figure").Figure(figsize=size, layout=layout)
+    with matplotlib().rc_context(_STYLE | {"svg.hashsalt": key}):
+        figure = matplotlib("figure").Figure(figsize=size, layout=layout)
         figure.patch.set(gid="ground", facecolor="white")
         draw(figure)
         if layout:  # once is enough, and it is slow
@@ -182,7 +211,7 @@ def log_y_axis(axes: "Axes", label: str) -> None:
 
 
 def _plain_ticks(axis: Any, low: float, high: float) -> None:
-    ticker = need("matplotlib.ticker")
+    ticker = matplotlib("ticker")
     steps = (1.0,) if high > 1000 * low else (1.0, 3.0) if high > 20 * low else (1.0, 2.0, 5.0)
     axis.set_major_locator(ticker.LogLocator(subs=steps))
     axis.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))

@@ -11,8 +11,8 @@ from scipy import sparse
 from scipy.special import ndtr
 
 from cbrank import CBRanker, OAMRanker
-from cbrank.confidence import least_sure, plot_weights, sureness
-from cbrank.insight.scoring import _reaching
+from cbrank.inspection.scoring import _reaching
+from cbrank.uncertainty import most_uncertain, plot_weights, standardized_margin
 
 mpl.use("agg")
 
@@ -27,8 +27,8 @@ def test_sureness_is_the_distance_in_deviations(ranker, german):
     X = german[0][800:]
     scores, deviations = ranker.decision_function(X, return_std=True)
     expected = np.abs(scores - ranker.threshold_) / deviations
-    np.testing.assert_allclose(sureness(ranker, X), expected)
-    np.testing.assert_allclose(sureness(ranker, sparse.csr_array(X)), expected)
+    np.testing.assert_allclose(standardized_margin(ranker, X), expected)
+    np.testing.assert_allclose(standardized_margin(ranker, sparse.csr_array(X)), expected)
 
 
 def test_it_goes_with_the_probability_that_the_command_line_tells(ranker, german):
@@ -38,14 +38,16 @@ def test_it_goes_with_the_probability_that_the_command_line_tells(ranker, german
     model = Model()
     model.ranker = ranker
     told = _reaching(model, *ranker.decision_function(german[0], return_std=True))
-    np.testing.assert_allclose(np.maximum(told, 1 - told), ndtr(sureness(ranker, german[0])))
+    np.testing.assert_allclose(
+        np.maximum(told, 1 - told), ndtr(standardized_margin(ranker, german[0]))
+    )
 
 
 def test_the_least_sure_come_first(ranker, german):
-    sure = sureness(ranker, german[0])
-    chosen = least_sure(ranker, german[0], 7)
+    sure = standardized_margin(ranker, german[0])
+    chosen = most_uncertain(ranker, german[0], 7)
     assert sure[chosen].tolist() == sorted(sure)[:7]
-    assert least_sure(ranker, german[0][:3], 7).size == 3
+    assert most_uncertain(ranker, german[0][:3], 7).size == 3
 
 
 def test_a_threshold_that_calls_none_positive_is_the_highest_buffered_score(german):
@@ -55,31 +57,31 @@ def test_a_threshold_that_calls_none_positive_is_the_highest_buffered_score(germ
     _, buffered = ranker._buffered_scores()
     scores, deviations = ranker.decision_function(X, return_std=True)
     expected = np.abs(scores - buffered.max()) / deviations
-    np.testing.assert_allclose(sureness(ranker, X), expected)
+    np.testing.assert_allclose(standardized_margin(ranker, X), expected)
 
 
 def test_a_row_that_says_nothing_is_the_least_sure(ranker, german):
     X = np.vstack([german[0][:5], np.zeros(24)])
-    assert sureness(ranker, X)[-1] == 0.0
-    assert least_sure(ranker, X, 1).tolist() == [5]
-    assert len(least_sure(ranker, X, 0)) == 0
+    assert standardized_margin(ranker, X)[-1] == 0.0
+    assert most_uncertain(ranker, X, 1).tolist() == [5]
+    assert len(most_uncertain(ranker, X, 0)) == 0
     with pytest.raises(ValueError, match="n must be 0 or more, got -1"):
-        least_sure(ranker, X, -1)
+        most_uncertain(ranker, X, -1)
 
 
 def test_what_is_kept_is_right_more_often():
     X, y = real("diabetes")
     ranker = CBRanker(random_state=0).fit(X[:400], y[:400])
-    sure, right = sureness(ranker, X[400:]), ranker.predict(X[400:]) == y[400:]
+    sure, right = standardized_margin(ranker, X[400:]), ranker.predict(X[400:]) == y[400:]
     assert right[sure > np.median(sure)].mean() > right.mean() + 0.05
 
 
 def test_rankers_without_confidence_or_threshold_are_refused(german):
     X, y = german
     with pytest.raises(ValueError, match="OAMRanker keeps no confidence: use a CBRanker"):
-        sureness(OAMRanker().fit(X, y), X)
+        standardized_margin(OAMRanker().fit(X, y), X)
     with pytest.raises(ValueError, match="one class only"):
-        least_sure(CBRanker().partial_fit(X[:1], y[:1], classes=[0, 1]), X, 1)
+        most_uncertain(CBRanker().partial_fit(X[:1], y[:1], classes=[0, 1]), X, 1)
 
 
 def test_weights_are_drawn_per_deviation_of_their_feature():

@@ -7,20 +7,20 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from cbrank.insight.weights import by_effect
+from cbrank.inspection.weights import by_effect
 from cbrank.rankers import CBRanker
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["least_sure", "plot_weights", "sureness"]
+__all__ = ["most_uncertain", "plot_weights", "standardized_margin"]
 
 
-def sureness(ranker: CBRanker, X: Any) -> NDArray[np.float64]:
+def standardized_margin(ranker: CBRanker, X: Any) -> NDArray[np.float64]:
     """Return by how many of its standard deviations each row's score is off the threshold.
 
     The ranker's own probability that a row is on its side of the threshold is Phi of this: one
-    half at 0, 0.98 at 2. Leave the rows below some value to people, or see `least_sure`.
+    half at 0, 0.98 at 2. Leave the rows below some value to people, or see `most_uncertain`.
 
     Parameters
     ----------
@@ -37,16 +37,16 @@ def sureness(ranker: CBRanker, X: Any) -> NDArray[np.float64]:
 
     See Also
     --------
-    least_sure : The rows that this is smallest for.
+    most_uncertain : The rows that this is smallest for.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from cbrank import CBRanker, confidence
+    >>> from cbrank import CBRanker, uncertainty
     >>> from cbrank.datasets import load
     >>> X, y, facts = load("german")
     >>> ranker = CBRanker(random_state=0).fit(X[:800], y[:800])
-    >>> sure = confidence.sureness(ranker, X[800:])
+    >>> sure = uncertainty.standardized_margin(ranker, X[800:])
     >>> right = ranker.predict(X[800:]) == y[800:]
     >>> kept = sure > np.quantile(sure, 0.2)
     >>> float(right.mean().round(2)), float(right[kept].mean().round(2))
@@ -66,7 +66,7 @@ def sureness(ranker: CBRanker, X: Any) -> NDArray[np.float64]:
     return sure
 
 
-def least_sure(ranker: CBRanker, X: Any, n: int) -> NDArray[np.int64]:
+def most_uncertain(ranker: CBRanker, X: Any, n: int) -> NDArray[np.int64]:
     """Return which rows the ranker is least sure of: those to label next.
 
     Let about half of the rows to label be others, chosen at random: rows that are all alike would
@@ -89,19 +89,19 @@ def least_sure(ranker: CBRanker, X: Any, n: int) -> NDArray[np.int64]:
 
     See Also
     --------
-    sureness : How sure the ranker is of each row.
+    standardized_margin : How sure the ranker is of each row.
 
     Examples
     --------
-    >>> from cbrank import CBRanker, confidence
+    >>> from cbrank import CBRanker, uncertainty
     >>> X, y = [[0.0], [0.2], [0.7], [1.0]], [0, 0, 1, 1]
     >>> ranker = CBRanker().fit(X, y)
-    >>> confidence.least_sure(ranker, [[1.0], [0.6], [0.1]], 2)
+    >>> uncertainty.most_uncertain(ranker, [[1.0], [0.6], [0.1]], 2)
     array([1, 0])
     """
     if operator.index(n) < 0:
         raise ValueError(f"n must be 0 or more, got {n}.")
-    return np.argsort(sureness(ranker, X), kind="stable")[:n]
+    return np.argsort(standardized_margin(ranker, X), kind="stable")[:n]
 
 
 def plot_weights(ranker: CBRanker, n: int = 20, ax: "Axes | None" = None) -> "Axes":
@@ -126,19 +126,19 @@ def plot_weights(ranker: CBRanker, n: int = 20, ax: "Axes | None" = None) -> "Ax
 
     Examples
     --------
-    >>> from cbrank import CBRanker, confidence
+    >>> from cbrank import CBRanker, uncertainty
     >>> from cbrank.datasets import load
     >>> X, y, facts = load("diabetes")
-    >>> axes = confidence.plot_weights(CBRanker(random_state=0).fit(X, y), n=3)
+    >>> axes = uncertainty.plot_weights(CBRanker(random_state=0).fit(X, y), n=3)
     >>> [label.get_text() for label in axes.get_yticklabels()]
     ['2', '6', '1']
     """
     check_is_fitted(ranker)
-    from cbrank.insight.pictures import put_weights  # noqa: PLC0415
-    from cbrank.study.report.extra import need  # noqa: PLC0415
+    from cbrank.inspection.pictures import put_weights  # noqa: PLC0415
+    from cbrank.plotting import matplotlib  # noqa: PLC0415
 
     if ax is None:
-        ax = need("matplotlib.pyplot").subplots(layout="constrained")[1]
+        ax = matplotlib("pyplot").subplots(layout="constrained")[1]
     weights = by_effect(ranker, n)
     named = getattr(ranker, "feature_names_in_", np.arange(1, ranker.n_features_in_ + 1))
     put_weights(ax, [str(name) for name in named[weights.features]], weights.standardised())

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import roc_curve
 
-from cbrank.insight.evaluation import Evaluation
-from cbrank.insight.weights import Weights
-from cbrank.study.report.canvas import GRID, INK, WIDTH, dots, write_figure
+from cbrank.inspection.evaluation import Evaluation
+from cbrank.inspection.weights import Weights
+from cbrank.plotting import GRID, INK, WIDTH, dots, write_figure
 from cbrank.study.report.looks import looks
 
 if TYPE_CHECKING:

@@ -62,6 +62,33 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise type(error)(error.errno, f"{path} could not be written: {reason}") from error
 
 
+def atomic_write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text file, in UTF-8 and with its line ends as they are, by `atomic_write`.
+
+    Parameters
+    ----------
+    path : path-like
+        Where the file goes; its folder must exist.
+    text : str
+        All that it is to contain.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written; the sentence names `path`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "notes")
+    >>> atomic_write_text(path, "all of it")
+    >>> path.read_text(encoding="utf-8")
+    'all of it'
+    """
+    with atomic_write(path) as file:
+        file.write(text.encode())
+
+
 def _mode(target: Path) -> int | None:
     """Return the permissions of the file to be replaced, if there is one."""
     try:

@@ -1,0 +1,43 @@
+"""Libraries that only some features need: imported at their use, with the cure if missing."""
+
+import importlib
+from typing import Any
+
+
+def need(module: str, purpose: str, extra: str) -> Any:
+    """Import a library that cbrank does not install unless it is asked to.
+
+    Parameters
+    ----------
+    module : str
+        Its name.
+    purpose : str
+        What needs it, as the subject of a sentence.
+    extra : str
+        The extra of cbrank that installs it.
+
+    Returns
+    -------
+    module
+        The library.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If it is not installed; the message says what to do.
+
+    Examples
+    --------
+    >>> need("json", "an example", "report").dumps([1])
+    '[1]'
+    >>> need("no_such_library", "an example", "report")
+    Traceback (most recent call last):
+        ...
+    ModuleNotFoundError: an example needs no_such_library: pip install 'cbrank[report]'.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"{purpose} needs {error.name}: pip install 'cbrank[{extra}]'.", name=error.name
+        ) from error

@@ -1,0 +1,247 @@
+"""The parameters of rankers, each stated once.
+
+A table of `Parameter` says what a constructor takes. scikit-learn's checks of parameters, the
+docstrings, the command line's options and the documentation follow from it, and a test compares it
+with the constructor. Nothing heavy is imported here, for ``cbrank train --help`` needs it.
+"""
+
+import inspect
+import textwrap
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any, Literal, NamedTuple
+
+
+class Number(NamedTuple):
+    """A number in a range."""
+
+    type: type[int] | type[float]
+    low: float | None = None
+    high: float | None = None
+    closed: Literal["left", "right", "both", "neither"] = "neither"  # which ends belong to it
+
+
+class Other(NamedTuple):
+    """A kind of value that scikit-learn has a check for."""
+
+    words: str  # as documentation calls it
+    check: Any  # as scikit-learn's `_parameter_constraints` has it
+
+
+Kind = Number | Other | str | None  # a text is a word that may be given
+
+FLAG = Other("bool", "boolean")
+POSITIVE = Number(float, 0)
+NOT_NEGATIVE = Number(float, 0, closed="left")
+COUNT = Number(int, 1, closed="left")
+
+
+class Parameter(NamedTuple):
+    """One parameter of a ranker."""
+
+    name: str
+    kinds: tuple[Kind, ...]  # what it may be
+    default: Any
+    text: str  # what it means
+    is_option: bool = True  # whether the command line has an option of this name
+    option_help: str = ""  # what the option means, where that is not the first sentence of the text
+
+    @property
+    def help(self) -> str:
+        """What an option of this name means, in a sentence.
+
+        Examples
+        --------
+        >>> Parameter("eta", (POSITIVE,), 0.7, "Confidence wanted. More is slower.").help
+        'Confidence wanted.'
+        """
+        return self.option_help or self.text.partition(". ")[0].removesuffix(".") + "."
+
+    @property
+    def type_text(self) -> str:
+        """What it may be and its default, as numpydoc writes them.
+
+        Examples
+        --------
+        >>> Parameter("C", (POSITIVE, "auto"), "auto", "Largest step.").type_text
+        'float or "auto", default="auto"'
+        """
+        default = f'"{self.default}"' if isinstance(self.default, str) else _short(self.default)
+        return f"{self._kinds_text()}, default={default}"
+
+    def _kinds_text(self) -> str:
+        texts = [f'"{kind}"' for kind in self.kinds if isinstance(kind, str)]
+        if len(texts) == len(self.kinds):
+            return f"{{{', '.join(texts)}}}"
+        *most, last = map(_kind_text, self.kinds)
+        return f"{', '.join(most)} or {last}" if most else last
+
+
+Table = tuple[Parameter, ...]
+
+
+def _kind_text(kind: Kind) -> str:
+    match kind:
+        case Number():
+            return kind.type.__name__
+        case Other():
+            return kind.words
+        case _:
+            return str(kind) if kind is None else f'"{kind}"'
+
+
+def _short(value: Any) -> str:
+    """Return a value as people write it: 1/512 and not 0.001953125."""
+    plain = repr(value)
+    return str(Fraction(value)) if isinstance(value, float) and len(plain) > 6 else plain
+
+
+def documented(doc: str | None, table: Iterable[Parameter]) -> str | None:
+    """Return a class's docstring with the section of its parameters before that of its attributes."""
+    if doc is None:  # python -OO
+        return None
+    lines = ["Parameters", "----------"]
+    for parameter in table:
+        lines.append(f"{parameter.name} : {parameter.type_text}")
+        lines += textwrap.wrap(
+            parameter.text, 96, initial_indent=4 * " ", subsequent_indent=4 * " "
+        )
+    before, heading, after = inspect.cleandoc(doc).partition("Attributes\n----------\n")
+    return before + "\n".join([*lines, "", heading]) + after
+
+
+def signature(table: Sequence[Parameter]) -> inspect.Signature:
+    """Return the signature of a constructor: the first parameter by place, the others by name."""
+    kinds = [inspect.Parameter.POSITIONAL_OR_KEYWORD] + [inspect.Parameter.KEYWORD_ONLY] * len(
+        table
+    )
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    taken = [
+        inspect.Parameter(parameter.name, kind, default=parameter.default)
+        for parameter, kind in zip(table, kinds, strict=False)
+    ]
+    return inspect.Signature([own, *taken])
+
+
+def assign(owner: Any, table: Iterable[Parameter], given: dict[str, Any]) -> None:
+    """Set attributes to what is given, or to the defaults; refuse what the table does not have."""
+    values = {parameter.name: parameter.default for parameter in table}
+    for name in given.keys() - values.keys():
+        message = f"{type(owner).__name__}.__init__() got an unexpected keyword argument {name!r}"
+        raise TypeError(message)
+    for name, value in (values | given).items():
+        setattr(owner, name, value)
+
+
+# What all rankers have ----------------------------------------------------------------------------
+
+
+def common(
+    weighted: str, random: str = "the shuffling", class_weight: Literal["balanced"] | None = None
+) -> Table:
+    """Return the parameters that every ranker ends with.
+
+    Parameters
+    ----------
+    weighted : str
+        What weights of rows multiply.
+    random : str
+        What chance decides.
+    class_weight : "balanced" or None
+        The default.
+    """
+    return (
+        Parameter(
+            "class_weight",
+            ("balanced", Other("dict", dict), None),
+            class_weight,
+            f"Factors of {weighted} for rows of each class, and costs of errors for `threshold_`. "
+            'Under `partial_fit`, "balanced" goes by the running counts.',
+            option_help="Weight of positive rows against 1; balanced goes by the running counts.",
+        ),
+        Parameter("shuffle", (FLAG,), True, "Whether `fit` takes the rows in random order.", False),
+        Parameter("n_passes", (COUNT,), 1, "Passes of `fit` over the rows.", False),
+        Parameter(
+            "random_state",
+            (Other("int, RandomState instance", "random_state"), None),
+            None,
+            f"Source of {random}.",
+            False,
+        ),
+    )
+
+
+# What several rankers have ------------------------------------------------------------------------
+
+
+def step(default: float, text: str = "Learning rate.") -> Parameter:
+    """Return the step of a gradient method."""
+    return Parameter("step", (POSITIVE,), default, text)
+
+
+def regularization(text: str = "Weight of the squared norm.") -> Parameter:
+    """Return the weight of the squared norm."""
+    return Parameter("regularization", (NOT_NEGATIVE,), 1e-4, text)
+
+
+def eta(of: str) -> Parameter:
+    """Return the confidence of confidence-weighted learning."""
+    text = f"Confidence wanted of each {of}, between 0.5 and 1."
+    return Parameter("eta", (Number(float, 0.5, 1),), 0.7, text)
+
+
+BUFFER_SIZE = Parameter("buffer_size", (COUNT,), 50, "Rows kept of each class.")
+COVARIANCE = Parameter(
+    "covariance",
+    ("full", "diagonal"),
+    "full",
+    "Full covariance takes d x d numbers; the diagonal suits high dimensions and sparse rows.",
+)
+
+# CBRanker -----------------------------------------------------------------------------------------
+
+# Of CBRanker, and of what is made of it: CBRankerCV and ``cbrank train``.
+CBR: Table = (
+    Parameter(
+        "C",
+        (POSITIVE, "auto"),
+        "auto",
+        "Largest step of a pair: how far one pair may move the mean. "
+        'With "auto", C is chosen within the pass by successive halving: learners with C from 2^-12 '
+        "to 2^4 share the rows and the buffers. After 512 rows and 16 of the rarer class the half of "
+        "them with the better progressive AUC goes on, and again each time both have doubled; the "
+        "best is the ranker, the nearest to 2^-4 among equals. A short stream costs up to nine times "
+        "a fixed C, a long one little more than it.",
+    ),
+    eta("pair"),
+    BUFFER_SIZE,
+    Parameter(
+        "policy",
+        ("fifo", "reservoir"),
+        "fifo",
+        "Whether the buffer holds the latest rows or a uniform sample of all.",
+    ),
+    COVARIANCE,
+    Parameter(
+        "diagonal_update",
+        ("paper", "precision", "drop"),
+        "paper",
+        "Form of the diagonal update: the paper's Proposition 2 to the letter, its KL-consistent "
+        "repair, or the diagonal of the full update.",
+    ),
+    Parameter(
+        "average",
+        (FLAG,),
+        True,
+        "Whether `coef_` is the polynomial-decay average of the means rather than the last mean.",
+    ),
+    Parameter(
+        "forgetting",
+        (Number(float, 0, 1, closed="left"),),
+        0.0,
+        "Share of the evidence forgotten per row, for streams that change: 1e-3 is a memory of about "
+        "1,000 rows. The covariance widens towards its start by as much, and the average keeps up. "
+        'It may be changed in the middle of a stream. With `policy` "fifo" the buffer forgets too.',
+    ),
+    *common("C", "the shuffling and of the reservoir"),
+)
