@@ -77,7 +77,7 @@ def tables_of(categorical: Mapping[str, str | Sequence[str]]) -> dict[str, Table
         (listed, MOST_LISTED, "listed categories"),
     ):
         if count > most:
-            raise ValueError(f"There are {count:,} {what}, and there may be {most:,}.")
+            raise ValueError(f"There are {count:,} {what}; at most {most:,} are allowed.")
     return {
         name: Table(number, name, how) for number, (name, how) in enumerate(categorical.items())
     }
