@@ -61,8 +61,8 @@ FEWEST = 8
 # Rows for which P is carried along by P -= A F before it is computed anew from T and Sigma: rarely
 # enough to cost little, often enough that rounding errors do not add up.
 _LASTING = 512
-# Share of the squared sizes of x and b: a pair whose |z|^2 is less is near. Squares again, so that
-# two digits of z are lost at the most.
+# Share of the squared sizes of x and b: a pair whose |z|^2 is less is near. As it is a share of
+# squares, z itself loses two digits at the most.
 _NEAR = 1e-4
 _HUGE = 1e140  # sizes above may overflow when squared; such pairs are treated as near
 # Least scale sqrt(beta) of an update: its square, 1e-320, removes next to nothing from a variance,
