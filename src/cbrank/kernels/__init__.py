@@ -1,6 +1,8 @@
 """The numerical code: plain functions over arrays, compiled by Numba.
 
 No scikit-learn, no files and no validation: callers pass C-ordered float64 arrays, labels 0 and 1.
+Rows are always passed as read-only views. Layout and writeability are part of a type for Numba, so
+that one compiled version serves arrays of every origin, those mapped read-only by joblib included.
 Submodules are imported at their first use, so that ``import cbrank`` need not import Numba:
 
 * ``confidence``: the soft confidence-weighted step (Propositions 1 and 2) and the state of a ranker
