@@ -13,9 +13,8 @@ from scipy.sparse import csr_array
 
 from cbrank.streams import columns_state
 from cbrank.streams.categories import Met, Table, tables_of
-from cbrank.streams.columns_state import WIDEST
 from cbrank.streams.labels import LONGEST, Labels
-from cbrank.streams.rows import Rows
+from cbrank.streams.rows import WIDEST, Rows
 
 _DROPPED = -1  # as in cbrank.kernels.csv, which is not imported before it is needed
 _NAMED = 12  # columns that a message lists
