@@ -28,10 +28,10 @@ def decide(seed):
     train, test = order[:384], order[384:]
     ranker = CBRanker(random_state=seed).fit(X[train], y[train])
     scores, deviations = ranker.decision_function(X[test], return_std=True)
-    sure = uncertainty.standardized_margin(ranker, X[test])
+    margins = uncertainty.standardized_margin(ranker, X[test])
     ways = {
-        "distance / deviation": sure,
-        "distance alone": sure * deviations,
+        "distance / deviation": margins,
+        "distance alone": margins * deviations,
         "deviation alone": -deviations,
         "random": random.random_sample(len(test)),
     }

@@ -37,8 +37,8 @@ def split(seed):
 # ranker does not see rows of one kind only.
 
 
-def learn(seed, unsure):
-    """Label ten rows at a time, `unsure` of them the most uncertain; return AUCs and positives."""
+def learn(seed, uncertain):
+    """Label ten rows at a time, `uncertain` of them the most uncertain; return AUCs and positives."""
     random = np.random.RandomState(seed)
     pool, test = split(seed)
     start = np.append(pool[:3], pool[-17:])
@@ -46,8 +46,10 @@ def learn(seed, unsure):
     ranker = CBRanker(random_state=seed).fit(X[start], y[start])
     aucs, found = [ranker.score(X[test], y[test])], [ranker.n_seen_[1]]
     for _ in range(18):
-        first = pool[uncertainty.most_uncertain(ranker, X[pool], unsure)] if unsure else pool[:0]
-        others = random.permutation(np.setdiff1d(pool, first))[: 10 - unsure]
+        first = (
+            pool[uncertainty.most_uncertain(ranker, X[pool], uncertain)] if uncertain else pool[:0]
+        )
+        others = random.permutation(np.setdiff1d(pool, first))[: 10 - uncertain]
         chosen = np.append(first, others)
         ranker.partial_fit(X[chosen], y[chosen])
         pool = np.setdiff1d(pool, chosen)
@@ -62,8 +64,8 @@ def learn(seed, unsure):
 
 labels = np.arange(20, 201, 10)
 figure, (left, right) = plt.subplots(1, 2)
-for unsure, name in [(0, "random"), (5, "half uncertain"), (10, "all uncertain")]:
-    aucs, found = np.mean([learn(seed, unsure) for seed in range(10)], axis=0)
+for uncertain, name in [(0, "random"), (5, "half uncertain"), (10, "all uncertain")]:
+    aucs, found = np.mean([learn(seed, uncertain) for seed in range(10)], axis=0)
     left.plot(labels, aucs, label=name)
     right.plot(labels, found, label=name)
     print(f"{name}: AUC {aucs[-1]:.3f} with 200 labels, {found[-1]:.1f} of them positive")

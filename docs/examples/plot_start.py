@@ -76,10 +76,12 @@ plt.show()
 
 top, middle, bottom = np.argsort(-scores)[[0, 100, 199]]
 for first, second in [(top, bottom), (top, middle), (middle, bottom)]:
-    sure = ranker.preference_proba(X[800 + first : 801 + first], X[800 + second : 801 + second])[0]
+    probability = ranker.preference_proba(
+        X[800 + first : 801 + first], X[800 + second : 801 + second]
+    )[0]
     print(
         f"{scores[first]:6.2f} ± {deviations[first]:.2f} above "
-        f"{scores[second]:6.2f} ± {deviations[second]:.2f}: {sure:.3f}"
+        f"{scores[second]:6.2f} ± {deviations[second]:.2f}: {probability:.3f}"
     )
 
 # %%
