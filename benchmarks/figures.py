@@ -1,4 +1,4 @@
-"""What was measured, as figures: AUC against time, and cost against d, M and n."""
+"""Figures: AUC against time, and cost against features, rows buffered and rows seen."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -6,9 +6,9 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cbrank.bench.findings import BLOCKED, PLAIN, Findings
-from cbrank.bench.peers import BUFFERS
-from cbrank.bench.workloads import Workload
+from benchmarks.peers import BUFFER_SIZES
+from benchmarks.results_folder import FAST, PLAIN, Results
+from benchmarks.workloads import Workload
 from cbrank.methods import Look
 from cbrank.plotting import WIDTH, Picture, dots, headed, log_axis, log_y_axis, picture
 
@@ -21,11 +21,11 @@ _LOOKS = {
     "CBR 50": Look("#0072b2", "#4ea3dd", "o"),
     "CBR 10": Look("#56b4e9", "#8fd0f5", "s"),
     "CBR 10, row by row": Look("#56b4e9", "#8fd0f5", "*"),
-    "CBR as it comes": Look("#0072b2", "#4ea3dd", "d"),
-    BLOCKED: Look("#0072b2", "#4ea3dd", "o"),
+    "CBR default": Look("#0072b2", "#4ea3dd", "d"),
+    FAST: Look("#0072b2", "#4ea3dd", "o"),
     "CBR-diag 50": Look("#332288", "#9a92ea", "o"),
     "CBR-diag 10": Look("#332288", "#9a92ea", "s"),
-    "CBR-diag as it comes": Look("#332288", "#9a92ea", "d"),
+    "CBR-diag default": Look("#332288", "#9a92ea", "d"),
     PLAIN: Look("#5b6570", "#a9b3bd", "_"),
     "SGD": Look("#e69f00", "#f0b432", "^"),
     "SGD hinge": Look("#e69f00", "#f0b432", "<"),
@@ -40,23 +40,22 @@ _LOOKS = {
 }
 
 
-def figures(findings: Findings, folder: Path) -> list[Picture]:
+def figures(results: Results, folder: Path) -> list[Picture]:
     """Draw all figures that the measurements allow."""
-    races = [*findings.workloads("tabular"), *findings.workloads("text")]
     drawn = [
-        *[_pareto(findings, workload, folder) for workload in races],
-        *[_dimension(findings, noise, folder) for noise in ("easy", "noisy")],
-        _buffer(findings, folder),
-        _length(findings, folder),
+        *[_pareto(results, workload, folder) for workload in results.workloads("tabular", "text")],
+        *[_dimension(results, noise, folder) for noise in ("easy", "noisy")],
+        _buffer(results, folder),
+        _length(results, folder),
     ]
     return [drawing for drawing in drawn if drawing]
 
 
-def _pareto(findings: Findings, workload: Workload, folder: Path) -> Picture | None:
-    """Draw AUC against the time of a row; who has nobody above and to the left is undominated."""
+def _pareto(results: Results, workload: Workload, folder: Path) -> Picture | None:
+    """Draw AUC against the time of a row, and a line through the peers that none beats in both."""
     points = [
         (result.peer, result.cost, result.auc)
-        for result in findings.of(workload.name)
+        for result in results.of(workload.name)
         if result.status == "ok" and not math.isnan(result.auc)
     ]
     if not points:
@@ -91,31 +90,31 @@ def _front(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     return [point for point, before in zip(ordered, best, strict=False) if point[1] > before]
 
 
-def _dimension(findings: Findings, noise: str, folder: Path) -> Picture | None:
-    workloads = [w for w in findings.workloads("dimension") if w.name.endswith(noise)]
+def _dimension(results: Results, noise: str, folder: Path) -> Picture | None:
+    workloads = [w for w in results.workloads("dimension") if w.name.endswith(noise)]
     peers = dict.fromkeys(peer for workload in workloads for peer in workload.peers)
     lines = []
     for peer in peers:
-        results = [r for w in workloads if (r := findings.ok(w.name, peer))]
-        lines.append((peer, [r.features for r in results], [r.cost for r in results]))
+        known = [r for w in workloads if (r := results.ok(w.name, peer))]
+        lines.append((peer, [r.features for r in known], [r.cost for r in known]))
     title = f"Cost of a row against features, {noise} rows"
     return _lines(lines, title, "features (log scale)", f"cost-d-{noise}", folder)
 
 
-def _buffer(findings: Findings, folder: Path) -> Picture | None:
+def _buffer(results: Results, folder: Path) -> Picture | None:
     lines = []
     for form in ("CBR", "CBR-diag"):
-        known = [(M, r) for M in BUFFERS if (r := findings.ok("buffer", f"{form} {M}"))]
+        known = [(M, r) for M in BUFFER_SIZES if (r := results.ok("buffer", f"{form} {M}"))]
         lines.append((form, [float(M) for M, _ in known], [r.cost for _, r in known]))
     title = "Cost of a row against rows buffered, 54 features"
     return _lines(lines, title, "rows buffered of each class (log scale)", "cost-M", folder)
 
 
-def _length(findings: Findings, folder: Path) -> Picture | None:
+def _length(results: Results, folder: Path) -> Picture | None:
     lines = []
-    for result in findings.of("length"):
+    for result in results.of("length"):
         if result.status == "ok":
-            ends = list(accumulate(float(turn.rows) for turn in result.turns[0]))[1:]
+            ends = list(accumulate(float(chunk.rows) for chunk in result.chunks[0]))[1:]
             lines.append((result.peer, ends, result.costs))
     title = "Cost of a row against rows seen, 54 features"
     return _lines(lines, title, "rows seen (log scale)", "cost-n", folder)
