@@ -107,7 +107,7 @@ def documented(doc: str | None, table: Iterable[Parameter]) -> str | None:
             parameter.text, 96, initial_indent=4 * " ", subsequent_indent=4 * " "
         )
     before, heading, after = inspect.cleandoc(doc).partition("Attributes\n----------\n")
-    return before + "\n".join([*lines, "", heading]) + after
+    return before + "\n".join([*lines, "", heading]) + after + "\n"
 
 
 def signature(table: Sequence[Parameter]) -> inspect.Signature:

@@ -167,7 +167,7 @@ def test_an_unknown_column_is_told(model, data):
     data.write_text("age,income,row,mood\n1,2,a,3\n")
     result = run("score", model, data)
     assert result.exit_code == 0
-    assert result.stderr == f"Note: {data}: passed over 'mood', which the model does not know.\n"
+    assert result.stderr == f"Note: {data}: ignored 'mood', which the model does not know.\n"
 
 
 def test_an_empty_file_has_no_scores(model, data):
