@@ -20,7 +20,7 @@ from dask import delayed
 from dask.distributed import Client, LocalCluster
 
 from cbrank import CBRanker, datasets
-from cbrank.dask import DaskCBRanker
+from cbrank.dask import DaskRanker
 
 WIDTH = 200
 LIMIT = 600  # MiB of a worker
@@ -44,7 +44,7 @@ def stream(partitions, rows):
 
 
 def fitted(client, X, y, **parameters):
-    return DaskCBRanker(random_state=0, client=client, **parameters).fit(X, y)
+    return DaskRanker(CBRanker(random_state=0, **parameters), client=client).fit(X, y)
 
 
 def speed(quick):

@@ -2,9 +2,9 @@
 Learning on a Dask cluster
 ==========================
 
-:class:`~cbrank.dask.DaskCBRanker` learns from every partition of a Dask array, data frame or list
-of files on the worker that holds it, and merges what was learned in a tree. Here a small cluster
-lives in this process; ``Client("tcp://10.0.0.1:8786")`` would use a large one. It comes with
+:class:`~cbrank.dask.DaskRanker` learns from every partition of a Dask array, data frame or list of
+files on the worker that holds it, and merges the rankers of all partitions in a tree. Here a small
+cluster runs in this process; ``Client("tcp://10.0.0.1:8786")`` would use a large one. It comes with
 ``pip install 'cbrank[dask]'``.
 """
 
@@ -14,19 +14,19 @@ import numpy as np
 from dask.distributed import Client
 
 from cbrank import CBRanker
-from cbrank.dask import DaskCBRanker
+from cbrank.dask import DaskRanker
 from cbrank.datasets import load
 
 client = Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0")
 
 # %%
-# Rows and labels are Dask collections. The ranker has the parameters of
-# :class:`~cbrank.CBRanker`; a C that is not given is chosen once, for all partitions.
+# Rows and labels are Dask collections. The ranker inside, a :class:`~cbrank.CBRanker`, has the
+# parameters of learning; if its C is "auto", one C is chosen for all partitions.
 
 X, y, facts = load("german")
 train, test = slice(0, 800), slice(800, None)
 rows, labels = da.from_array(X[train], chunks=(200, -1)), da.from_array(y[train], chunks=200)
-ranker = DaskCBRanker(random_state=0, client=client).fit(rows, labels)
+ranker = DaskRanker(CBRanker(random_state=0), client=client).fit(rows, labels)
 auc = ranker.to_local().score(X[test], y[test])
 print(f"{ranker.n_seen_.sum()} rows, C {ranker.C_:g}, AUC {auc:.3f}")
 
