@@ -11,7 +11,7 @@ from scipy import sparse
 from tables import run
 
 import cbrank
-from cbrank.cli.learning import last_run
+from cbrank.training.checkpoint import last_run
 from cbrank.modelfile import gather, restore
 from cbrank.modelfile.container import LARGEST_HEADER
 from cbrank.streams import Columns, FileMark, StreamScaler, open_stream

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cbrank.cli.files import refuse_overwriting, refuse_overwriting_by_output
-from cbrank.cli.options import data as data_argument
-from cbrank.cli.options import reading
-from cbrank.cli.output import MODEL, open_output
-from cbrank.cli.rows import QUIET, rows_for
+from cbrank.cli.files import (
+    check_outputs,
+    open_output,
+    read_chunks,
+    refuse_overwriting_by_output,
+)
+from cbrank.cli.options import DATA, MODEL, QUIET, reading
 
 if TYPE_CHECKING:
     from cbrank.streams import Chunk
@@ -23,7 +25,7 @@ Table = dict[str, list[Any]]
 
 @click.command(name="score")
 @MODEL
-@data_argument
+@DATA
 @click.option("--std", is_flag=True, help="Also the score's standard deviation (CBR).")
 @click.option(
     "--proba", is_flag=True, help="Also how sure it is that the score reaches the threshold (CBR)."
@@ -64,7 +66,7 @@ def command(
     from cbrank.training import Model  # noqa: PLC0415
 
     opened = Model.open(model)
-    refuse_overwriting(("-o", output), model=model, data=data)
+    check_outputs(("-o", output), model=model, data=data)
     if output is None:
         refuse_overwriting_by_output(model, data)
     if options["std"] or options["proba"]:
@@ -98,7 +100,7 @@ def _tables(
 
     asked = {name: options[name] for name in ("std", "proba", "label")}
     first, with_ids = True, id_column is not None
-    for chunk in rows_for(model, data, options, labels=False):
+    for chunk in read_chunks(model, data, options, labels=False):
         with_ids = with_ids or (first and chunk.ids is not None)
         if with_ids and chunk.ids is None:
             raise ValueError(f"{_file(chunk)} has no column {model.columns.id!r} to hand through.")

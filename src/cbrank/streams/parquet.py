@@ -62,7 +62,7 @@ def _refuse_text(field: Any, name: str) -> None:
     if not any(is_kind(field.type) for is_kind in kinds):
         raise ValueError(
             f"{name}, column {field.name!r}: {field.type} is not a number; if the column holds "
-            "categories, make it categorical (onehot or hash:BITS), else drop it."
+            "categories, make it `categorical` (onehot or hash:BITS), else `drop` it."
         )
 
 

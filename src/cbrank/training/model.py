@@ -14,6 +14,10 @@ from cbrank.rankers._base import Ranker
 from cbrank.streams import Chunk, Columns, StreamScaler
 
 
+class NoColumnsError(modelfile.ModelFileError):
+    """A model file that does not say what the columns of a file mean."""
+
+
 @dataclass
 class Model:
     r"""A ranker, the scaler before it and the meaning of the columns that both are for.
@@ -101,9 +105,9 @@ class Model:
             If this is no sound model, or does not say what columns mean.
         """
         if "columns" not in facts:
-            raise modelfile.ModelFileError(
+            raise NoColumnsError(
                 f"{path} was saved from Python and does not say what the columns of a file mean: "
-                "use it there, by cbrank.load, or train a model by cbrank train."
+                "open it there, with cbrank.load."
             )
         try:
             columns = modelfile.restore("columns", arrays, facts)

@@ -12,7 +12,16 @@ from cbrank.streams.position import MOST_FILES
 from cbrank.training.checkpoint import Checkpoint, Progress
 from cbrank.training.model import Model
 
-WIDEST_FULL = 2048  # features of a full covariance that nobody asked for by name
+# Features of a full covariance that nobody asked for by name: 32 MiB, all of it read for each pair.
+WIDEST_FULL = 2048
+
+
+class NotWrittenError(OSError):
+    """A model that could not be written; the checkpoint of its run has all that was learned."""
+
+
+class TooWideError(ValueError):
+    """Rows whose full covariance would be larger than anybody asked for."""
 
 
 class Run:
@@ -127,10 +136,8 @@ class Run:
             if not self.checkpoint:
                 raise
             self.keep()
-            raise type(error)(
-                error.errno,
-                f"{error.strerror}. All that was learned is in {self.checkpoint.path}: see to "
-                "that, and repeat the command with --resume.",
+            raise NotWrittenError(
+                error.errno, f"{error.strerror}. All that was learned is in {self.checkpoint.path}."
             ) from error
         if self.checkpoint:
             self.checkpoint.remove()
@@ -186,10 +193,10 @@ def refuse_too_wide(ranker: Ranker, width: int, widest: int | None) -> None:
     full = isinstance(ranker, CBRanker) and ranker.covariance == "full"
     if full and widest is not None and width > widest:
         each = " for each C tried" if ranker.C == "auto" else ""
-        raise ValueError(
+        raise TooWideError(
             f"These rows have {width:,} features so far, whose full covariance takes "
             f"{8 * width**2 / 2**20:,.0f} MiB{each}, all of it looked at for every pair: train "
-            "with --covariance diagonal, or say --covariance full if that is meant."
+            'with `covariance="diagonal"`, or with `widest=None` if a full one is meant.'
         )
 
 
