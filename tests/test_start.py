@@ -106,5 +106,5 @@ def test_a_read_only_install_works_and_says_so_once(tmp_path):
 
 
 def test_kernels_agree_with_plain_python_which_minds_bounds():
-    code = SMALL.format(tests=str(Path(__file__).parent))
+    code = SMALL.format(tests=str(Path(__file__).with_name("tools")))
     assert run(code, NUMBA_DISABLE_JIT="1")[0] == run(code)[0]

@@ -23,7 +23,7 @@ def compiled():
 """
 ALL = f"""{COMPILED}
 import io, sys
-sys.path[:0] = [{str(Path(__file__).parent)!r}]
+sys.path[:0] = [{str(Path(__file__).with_name("tools"))!r}]
 import numpy as np, pandas as pd
 from scipy import sparse
 from cbrank import warmup

@@ -116,7 +116,7 @@ def _as_json(texts: Sequence[str]) -> str:
 
 def _form(ranker: Ranker, scaler: StreamScaler | None, sparse: bool) -> tuple[str, dict[str, Any]]:
     """Return how rows are scored, and the numbers that takes."""
-    weights, kind = ranker._weights(), "none" if scaler is None else scaler.kind
+    weights, kind = ranker.weights(), "none" if scaler is None else scaler.kind
     if scaler is None or kind == "none":
         return "plain", {"weights": weights}
     if kind == "unit":

@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from cbrank import kernels
 from cbrank.locking import Owner
-from cbrank.rankers import CBRanker, _checks
+from cbrank.rankers import CBRanker, checks
 from cbrank.rankers._base import Ranker
 
 try:
@@ -89,7 +89,7 @@ class RankingClassifier(Owner, MiniBatchClassifier):
             )
         self.classes = classes
         self._labels = (
-            set() if classes is None else set(_checks.check_classes(list(classes)).tolist())
+            set() if classes is None else set(checks.check_classes(list(classes)).tolist())
         )
         self._held: list[Batch] = []
         self._columns: dict[Any, int] = {}
@@ -110,7 +110,7 @@ class RankingClassifier(Owner, MiniBatchClassifier):
             )
         with self._own.lock:
             ranker = copy.deepcopy(self._learner)
-        ranker._resize(max(1, len(self._columns)))
+        ranker.resize(max(1, len(self._columns)))
         if self._columns and all(isinstance(name, str) for name in self._columns):
             ranker.feature_names_in_ = np.array(self.feature_names_, dtype=object)
         return ranker
@@ -137,11 +137,11 @@ class RankingClassifier(Owner, MiniBatchClassifier):
             if self._learner is None:
                 self._learn_rows(list(x), values[None], [y])
                 return
-            learner, label = self._learner, self._learner._encode_one(y)
-            if isinstance(learner.class_weight, dict) and not learner._settings().weights[label][0]:
+            learner, label = self._learner, self._learner.encode_label(y)
+            if isinstance(learner.class_weight, dict) and not learner.weight_of(label):
                 return
             columns = self._place(x)
-            learner._learn_row(self._row(columns, values), label)
+            learner.learn_row(self._row(columns, values), label)
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn from rows, in their order: the same as learning them one by one.
@@ -163,20 +163,20 @@ class RankingClassifier(Owner, MiniBatchClassifier):
 
     def _learn_rows(self, names: list[Any], rows: Any, y: Any) -> None:
         """Learn from rows, or hold them until both labels are known."""
-        labels = _checks.check_labels(y, rows)
+        labels = checks.check_labels(y, rows)
         if self._learner is not None:
             classes = self._learner.classes_
             for batch in _of_weight([(names, rows, labels)], self._learner, classes):
                 self._learn_batch(self._learner, *batch)
             return
         if self.classes is not None:
-            _checks.encode(labels, _checks.check_classes(list(self._labels)))
+            checks.encode(labels, checks.check_classes(list(self._labels)))
         seen = self._labels.union({False, True} if labels.dtype.kind == "b" else labels.tolist())
         if len(seen) < 2:
             self._held.append((names, rows, labels))
         else:
             batches = [*self._held, (names, rows, labels)]
-            self._begin(batches, _checks.check_classes(list(seen)))
+            self._begin(batches, checks.check_classes(list(seen)))
         self._labels = seen
 
     def _begin(self, batches: list[Batch], classes: NDArray[Any]) -> None:
@@ -214,15 +214,15 @@ class RankingClassifier(Owner, MiniBatchClassifier):
     def _make_room(self, n_features: int) -> None:
         """Widen the learner: a matrix to the column, as a row costs as much; the rest by doubling."""
         if self._learner is not None and n_features > self._learner.n_features_in_:
-            matrix = self._learner._needs_matrix()
-            self._learner._resize(n_features if matrix else 2 * n_features)
+            matrix = self._learner.takes_dense_rows()
+            self._learner.resize(n_features if matrix else 2 * n_features)
 
     def _width(self) -> int:
         return max(1, len(self._columns)) if self._learner is None else self._learner.n_features_in_
 
     def _row(self, columns: Columns, values: Floats) -> Any:
         """Return a row as the ranker takes it, dense or sparse."""
-        if self.ranker._needs_matrix():
+        if self.ranker.takes_dense_rows():
             row = np.zeros((1, self._width()))
             row[0, columns] = values
             return row
@@ -234,7 +234,7 @@ class RankingClassifier(Owner, MiniBatchClassifier):
     def _rows(self, columns: Columns, values: Any) -> Any:
         """Return rows as the ranker takes them, dense or sparse."""
         shape = (values.shape[0], self._width())
-        if self.ranker._needs_matrix():
+        if self.ranker.takes_dense_rows():
             rows = np.zeros(shape)
             rows[:, columns] = values.toarray() if sp.issparse(values) else values
             return rows
@@ -318,7 +318,7 @@ def _of_weight(batches: list[Batch], learner: Ranker, classes: NDArray[Any]) -> 
     """Return batches without the rows of a class of weight 0, which bring no features either."""
     kept = []
     for names, rows, labels in batches:
-        counts = learner._class_weights(classes)[_checks.encode(labels, classes)] > 0.0
+        counts = learner._class_weights(classes)[checks.encode(labels, classes)] > 0.0
         if counts.all():
             kept.append((names, rows, labels))
         elif counts.any():
@@ -331,7 +331,7 @@ def _platt(learner: Ranker) -> tuple[float, float, float]:
     seen = learner.n_seen_
     if not seen.all():
         return 0.0, 0.0, math.log((seen[1] + 1) / (seen[0] + 1))
-    labels, scores = learner._buffered_scores()
+    labels, scores = learner.buffered_scores()
     if not np.isfinite(scores).all():
         return 0.0, 0.0, 0.0
     shares = seen * learner._class_weights(learner.classes_, seen)

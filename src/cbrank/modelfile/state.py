@@ -10,7 +10,7 @@ from cbrank import rankers
 from cbrank.modelfile.container import Arrays, Facts, ModelFileError, brief
 from cbrank.modelfile.ranker_state import checked_ranker, ranker_from, ranker_state
 from cbrank.modelfile.values import take, under, within
-from cbrank.rankers._base import Ranker
+from cbrank.rankers import Ranker
 
 # The other classes that a file may hold, and their modules. Such a class has a method
 # `_state() -> (arrays, facts)` and a class method `_from_state(arrays, facts)`, which refuses
@@ -100,8 +100,6 @@ def _state(item: Any) -> tuple[Arrays, Facts]:
     name = type(item).__name__
     if isinstance(item, Pipeline):
         return _pipeline_state(item)
-    if isinstance(item, rankers.CBRankerCV) and item.__sklearn_is_fitted__():
-        return ranker_state(item._as_cbranker())
     if isinstance(item, Ranker) and type(item) is getattr(rankers, name, None):
         return ranker_state(item)
     if name in PARTS and type(item) is _part(name):

@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_is_fitted
 
 from cbrank.metrics.roc import auc_of, operating_point_of, optimal_operating_point
-from cbrank.rankers import _checks
+from cbrank.rankers import checks
 
 
 class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
@@ -96,15 +96,6 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             return np.inf
         return float(optimal_operating_point(labels, scores, **options).threshold)
 
-    def _buffered_scores(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the labels and scores of the buffered rows, the scores as everywhere else."""
-        labels, rows = self._buffered_rows()
-        return labels, self._scores(rows)
-
-    def _buffered_rows(self) -> tuple[NDArray[np.int64], Any]:
-        """Return the labels of the buffered rows, and the rows."""
-        return self._rows_of(self._buffer)
-
     def _rows_of(self, buffer: Any) -> tuple[NDArray[np.int64], Any]:
         """Return the labels of a buffer's rows, and the rows, while another thread may fill it."""
         sizes = buffer.size.copy()
@@ -135,7 +126,7 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             The scores.
         """
         check_is_fitted(self)
-        return self._scores(_checks.check_rows(self, X, reset=False))
+        return self._scores(checks.check_rows(self, X, reset=False))
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         """Return the scores; a row's own does not depend on the rows beside it."""
@@ -182,8 +173,8 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             The share of (positive, negative) pairs ranked right, ties counted half.
         """
         scores = self.decision_function(X)
-        labels = _checks.encode(_checks.check_labels(y, X), self.classes_)
-        weights = _checks.check_weights(sample_weight, scores)
+        labels = checks.encode(checks.check_labels(y, X), self.classes_)
+        weights = checks.check_weights(sample_weight, scores)
         if np.isfinite(scores).all() and len(np.unique(labels[weights > 0])) == 2:
             return auc_of(labels == 1, scores, weights)
         return float(roc_auc_score(labels, scores, sample_weight=sample_weight))  # it says why not

@@ -27,6 +27,7 @@ from cbrank.parameters import (
 )
 from cbrank.rankers._base import Rows
 from cbrank.rankers._folds import Fold, held_out_score, split
+from cbrank.rankers._state_checks import Arrays, Facts
 from cbrank.rankers.cbr import CBRanker, Scores
 
 _LARGEST_EXPONENT = 10  # the paper's grid is 2^-10, ..., 2^10
@@ -240,8 +241,26 @@ class CBRankerCV(CBRanker):
         """Return the parameters that `CBRanker` has too."""
         return {parameter.name: getattr(self, parameter.name) for parameter in _SHARED}
 
-    def _as_cbranker(self) -> CBRanker:
-        """Return a `CBRanker` with the C chosen and what has been learned, which both then share."""
+    def get_state(self) -> tuple[Arrays, Facts]:
+        """Return the state of the `CBRanker` with the C chosen.
+
+        Returns
+        -------
+        arrays : dict of str to ndarray
+            The arrays, not copied.
+        facts : dict
+            The class's name, parameters and other values.
+        """
+        return self.to_cbranker().get_state()
+
+    def to_cbranker(self) -> CBRanker:
+        """Return the ranker without its search.
+
+        Returns
+        -------
+        CBRanker
+            With the C chosen and what has been learned, which both then share.
+        """
         ranker = CBRanker(self.C_, **self._shared())
         search = {
             *self.get_params(deep=False),

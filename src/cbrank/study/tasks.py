@@ -87,7 +87,7 @@ def work(task: Task, settings: Settings) -> int:
     entry, ranker = datasets.info(task.dataset), METHODS[task.method].new(1.0, 0)
     rows, width = min(entry.rows, settings.rows(task.table)), min(entry.features, 2000)
     overhead = 20_000_000 if task.table == "benchmark" else 300_000_000
-    pair = width**2 + 1000 if getattr(ranker, "_needs_matrix", bool)() else 4 * width
+    pair = width**2 + 1000 if getattr(ranker, "takes_dense_rows", bool)() else 4 * width
     return overhead + rows * getattr(ranker, "buffer_size", 1) * pair
 
 

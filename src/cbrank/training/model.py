@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline
 
 from cbrank import modelfile
 from cbrank.modelfile.container import refuse_unwritable
-from cbrank.rankers._base import Ranker
+from cbrank.rankers import Ranker
 from cbrank.streams import Chunk, Columns, StreamScaler
 
 
@@ -168,7 +168,7 @@ class Model:
     def _make_room(self, width: int) -> None:
         """Widen what has learned to rows of this width: features appear as a stream goes."""
         if self.ranker.__sklearn_is_fitted__() and width > self.ranker.n_features_in_:
-            self.ranker._resize(width)
+            self.ranker.resize(width)
             if self.scaler is not None:
                 self.scaler._widen(width)
 

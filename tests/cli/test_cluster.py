@@ -1,0 +1,237 @@
+"""``cbrank train --scheduler`` and ``cbrank reproduce --backend dask`` on a cluster."""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from commands import TABLE, call, error, svmlight
+
+import cbrank
+from cbrank.streams import Columns, open_stream
+from cbrank.training import Model
+
+pytest.importorskip("distributed", reason="the cluster needs the extra dask")
+
+from dask.distributed import Client, LocalCluster
+
+from cbrank.dask import DaskCBRanker, Files
+from cbrank.dask.connecting import connected
+
+
+@pytest.fixture(scope="module")
+def address():
+    with LocalCluster(
+        processes=False,
+        protocol="tcp://",
+        n_workers=2,
+        threads_per_worker=1,
+        dashboard_address=":0",
+    ) as cluster:
+        yield cluster.scheduler_address
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for number, width in enumerate((5, 3, 7)):
+        (tmp_path / f"rows{number}.svm").write_text(svmlight(400, number, width))
+    header, *rows = TABLE.splitlines(keepends=True)
+    (tmp_path / "table0.csv").write_text(header + "".join(rows[:350]))
+    (tmp_path / "table1.csv").write_text(header + "".join(rows[350:]))
+    return tmp_path
+
+
+def test_files_are_learned_apart_and_the_model_is_as_any_other(here, address):
+    out, err = call("train", "rows?.svm", "--C", "0.5", "--scheduler", address, "-o", "m")
+    assert out.startswith("Learned from 1,200 rows, 245 of them positive: progressive AUC 0.9")
+    assert out.endswith(", 7 features, C 0.5. Model: m\n")
+    assert err == ""
+    model = Model.open("m")
+    parts = []
+    for number in range(3):
+        part = Model(cbrank.CBRanker(0.5, random_state=0), None, Columns())
+        for chunk in open_stream(f"rows{number}.svm", columns=part.columns):
+            part.learn(chunk)
+        part.ranker.resize(7)
+        parts.append(part.ranker)
+    expected = cbrank.merge(parts)
+    np.testing.assert_allclose(model.ranker.coef_, expected.coef_, rtol=1e-9)
+    np.testing.assert_allclose(model.ranker.covariance_, expected.covariance_, rtol=1e-9)
+    assert model.columns.classes_ == ["-1", "1"]
+    scores = call("score", "m", "rows2.svm")[0].splitlines()
+    assert len(scores) == 400
+    assert "AUC" in call("evaluate", "m", "rows0.svm")[0]
+    assert call("update", "m", "rows1.svm")[0].startswith("Learned from 400 rows")
+
+
+def test_tables_and_unit_rows_are_learned_too(here, address):
+    facts = call(
+        "train", "table0.csv", "table1.csv", "--label", "clicked", "--id", "id", "--categorical",
+        "city=Oslo,Rome", "--covariance", "diagonal", "--passes", "2", "--json", "-o", "m",
+        "--scheduler", address,
+    )[0]  # fmt: skip
+    assert json.loads(facts)["rows"] == 1200
+    model = Model.open("m")
+    assert model.scaler.kind == "unit"
+    assert model.scaler.n_rows_seen_ == 1200
+    assert model.columns.feature_names() == ["age", "city=Oslo", "city=Rome"]
+    assert model.columns.classes_ == ["no", "yes"]
+    assert call("update", "m", "table0.csv", "--quiet") == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--checkpoint", "c"], "--checkpoint is not for a cluster"),
+        (["--resume"], "--resume is not for a cluster"),
+        (["--on-error", "skip"], "--on-error skip is not for a cluster"),
+        (["--scale", "standard"], "--scale standard is learned row by row"),
+        (["-"], "a cluster reads files, not standard input"),
+    ],
+)
+def test_what_a_cluster_cannot_do_is_a_usage_error(here, options, sentence):
+    command = ["train", "rows0.svm", "-o", "m", "--scheduler", "127.0.0.1:1", *options]
+    assert sentence in call(*command, code=2)[1]
+
+
+def test_bad_data_is_one_sentence(here, address):
+    train = ["train", "-o", "m", "--scheduler", address, "--C", "1"]
+    (here / "rows1.svm").write_text("1 1:1\n-1 1:2\n1 1:x\n")
+    sentence = error(*train, "rows0.svm", "rows1.svm")
+    assert sentence.startswith(f"{here / 'rows1.svm'}, line 3, column 5: the value 'x' is not")
+    (here / "rows1.svm").write_text("-1 1:1\n" * 3)
+    sentence = error(*train, "rows1.svm", "rows1.svm")
+    assert sentence == (
+        "All files: the rows to begin with have one label only, '-1'; say which label is the "
+        "positive one."
+    )
+    assert "Ranking needs two classes" in error(*train, "rows1.svm", "--positive", "-1")
+    (here / "rows1.svm").write_text("1 1:1\n2 1:1\n")
+    assert "there are 3" in error(*train, "rows0.svm", "rows1.svm")
+    (here / "rows1.svm").write_text("")
+    assert error(*train, "rows1.svm").startswith("There are no rows to learn from in ")
+    (here / "rows1.svm").write_text("1 3000:1\n-1 1:1\n")
+    assert "rows have 3,000 features so far" in error(*train, "rows1.svm")
+    sentence = error(*train, "table0.csv", "--label", "clicked", "--categorical", "city=onehot")
+    assert "list the categories, or say hash:BITS" in sentence
+    sentence = error(*train, "table0.csv", "rows0.svm", "--label", "clicked", "--drop", "id,city")
+    assert "is svmlight text, which has no column names; the rows before were a table" in sentence
+    assert not (here / "m").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "address"),
+    [
+        (["train", "rows0.svm", "-o", "m"], "127.0.0.1:1"),
+        (["train", "rows0.svm", "-o", "m"], "nonsense"),
+        (["reproduce", "--quick", "--datasets", "glass", "--backend", "dask"], "tcp://"),
+    ],
+)
+def test_a_bad_address_is_one_sentence_soon(here, command, address):
+    began = time.monotonic()
+    sentence = error(*command, "--scheduler", address)
+    assert sentence.startswith(f"no Dask scheduler answers at {address!r}")
+    assert time.monotonic() - began < 15
+    assert {path.suffix for path in here.iterdir()} == {".svm", ".csv"}
+
+
+def cancelled(client):
+    future = client.submit(abs, -1, pure=False)
+    future.cancel()
+    future.result()
+
+
+def closed(client):
+    client.close()
+    client.submit(abs, -1)
+
+
+@pytest.mark.parametrize("lost", [cancelled, closed])
+def test_a_scheduler_that_is_lost_is_one_sentence(address, lost):
+    sentence = "was lost or restarted meanwhile: start it"
+    with pytest.raises(ValueError, match=sentence), connected(address) as client:
+        lost(client)
+
+
+def test_without_dask_it_says_what_to_install():
+    code = "import sys; sys.modules['distributed'] = None; import cbrank.dask"
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert process.stderr.splitlines()[-1] == (
+        "ImportError: learning on a cluster needs distributed: pip install 'cbrank[dask]'."
+    )
+
+
+def test_going_on_from_files_reads_them_as_those_before(here, address):
+    with Client(address, set_as_default=False) as client:
+        tables = Files("table*.csv", Columns("clicked", drop=["id", "city"]))
+        ranker = DaskCBRanker(C=0.5, client=client).fit(tables)
+        (here / "more.csv").write_text("clicked,age,more\nyes,3,1\nno,5,1\n")
+        ranker.partial_fit(["more.csv"])
+        assert ranker.n_seen_.sum() == 602
+        assert ranker.columns_.feature_names() == ["age"]
+        with pytest.raises(ValueError, match="leave y out"):
+            ranker.fit(tables, 1)
+        ranker.fit(["rows0.svm", "rows1.svm"])
+        assert ranker.n_features_in_ == 5
+        ranker.partial_fit("rows2.svm")
+        assert ranker.covariance_.shape == (7, 7)
+        assert ranker.columns_.width_ == 7
+
+
+def test_going_on_from_files_divides_rows_by_their_length_as_before(here, address):
+    with Client(address, set_as_default=False) as client:
+        fitted = [
+            DaskCBRanker(0.5, random_state=0, client=client)
+            .fit(Files("rows0.svm", scale="unit"))
+            .partial_fit(more)
+            for more in ("rows1.svm", Files("rows1.svm", scale="unit"))
+        ]
+    np.testing.assert_array_equal(fitted[0].coef_, fitted[1].coef_)
+
+
+def test_a_cluster_without_workers_is_told_of_and_waited_for(here):
+    with LocalCluster(
+        processes=False, protocol="tcp://", n_workers=0, dashboard_address=":0"
+    ) as cluster:
+        soon = threading.Timer(2.0, cluster.scale, [1])
+        soon.start()
+        out, err = call("train", "rows0.svm", "-o", "m", "--scheduler", cluster.scheduler_address)
+        soon.join()
+    assert err.startswith("Note: the cluster has no workers yet; this waits for the first.\n")
+    assert out.startswith("Learned from 400 rows")
+
+
+def test_rows_are_found_whose_label_is_rare(here, address):
+    (here / "rare.svm").write_text("-1 1:1\n" * 10_000 + "1 1:2\n")
+    (here / "none.svm").write_text("-1 1:1\n" * 10)
+    with Client(address, set_as_default=False) as client:
+        ranker = DaskCBRanker(C=0.5, shuffle=False, client=client).fit(["none.svm", "rare.svm"])
+    assert ranker.n_seen_.tolist() == [10_010, 1]
+    assert ranker.columns_.classes_ == ["-1", "1"]
+
+
+def test_the_study_gives_the_same_numbers_on_a_cluster(tmp_path, address):
+    small = ["--quick", "--runs", 1, "--no-report", "--scaling", "unit", "--datasets", "glass",
+             "--methods", "CBR_FIFO,Uni-Exp"]  # fmt: skip
+    places = [["--backend", "dask", "--scheduler", address], ["--jobs", 1]]
+    for number, place in enumerate(places):
+        call("reproduce", *small, *place, "--out", tmp_path / str(number))
+    results = [pd.read_csv(tmp_path / str(number) / "results.csv") for number in range(2)]
+    timed = [name for name in results[0].columns if "seconds" in name or "time" in name]
+    there, here = (found.drop(columns=timed).sort_values("method") for found in results)
+    assert timed
+    assert len(here) == 2
+    pd.testing.assert_frame_equal(there, here, check_exact=True, check_index_type=False)
+
+
+@pytest.mark.parametrize("options", [["--backend", "dask"], ["--scheduler", "tcp://x:1"]])
+def test_the_study_needs_backend_and_scheduler_together(tmp_path, options):
+    command = ["reproduce", "--quick", "--datasets", "glass", "--out", tmp_path / "s", *options]
+    assert "need each other" in call(*command, code=2)[1]

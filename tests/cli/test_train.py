@@ -1,0 +1,637 @@
+"""``cbrank train`` and ``cbrank update`` from the outside: what they print and leave."""
+
+import errno
+import inspect
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from commands import TABLE, call, error, svmlight
+from make_compatibility import ASKED, FOLDER, trained_scores
+from make_compatibility import TABLE as TABLE_OF_BEFORE
+
+import cbrank
+from cbrank.cli import main, telling, train
+from cbrank.cli.pace import Pace
+from cbrank.streams import Columns, open_stream
+from cbrank.training import Checkpoint, Every, Model, Run
+from cbrank.training.lock import alone, lock_file
+
+CHUNK = 8192
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.svm").write_text(svmlight(2 * CHUNK + 500))
+    (tmp_path / "more.svm").write_text(svmlight(700, seed=1, width=7))
+    (tmp_path / "table.csv").write_text(TABLE)
+    return tmp_path
+
+
+# What comes out -----------------------------------------------------------------------------------
+
+
+def test_training_on_text_prints_one_line_and_leaves_a_model(here):
+    out, err = call("train", "rows.svm", "-o", "m", "--C", "0.5")
+    assert out == (
+        "Learned from 16,884 rows, 3,501 of them positive: progressive AUC 0.9463, 5 features, "
+        "C 0.5. Model: m\n"
+    )
+    assert err == ""
+    ranker = cbrank.load("m")
+    assert ranker.C == 0.5
+    assert ranker.n_seen_.tolist() == [13383, 3501]
+    assert {path.name for path in here.iterdir()} == {"rows.svm", "more.svm", "table.csv", "m"}
+
+
+def test_training_on_a_table_keeps_the_meaning_of_its_columns(here):
+    out, err = call(
+        "train", "table.csv", "--label", "clicked", "--positive", "no", "--id", "id",
+        "--categorical", "city=onehot", "--scale", "maxabs", "--C", "1", "-o", "m",
+    )  # fmt: skip
+    assert out.startswith("Learned from 600 rows, 480 of them positive: progressive AUC ")
+    assert out.endswith(", 3 features, C 1. Model: m\n")
+    assert err == ""
+    model = Model.open("m")
+    assert model.columns.feature_names() == ["age", "city=Rome", "city=Oslo"]
+    assert model.columns.classes_ == ["yes", "no"]
+    assert model.scaler.kind == "maxabs"
+    chunk = next(open_stream("table.csv", columns=model.columns, learn=False, labels=False))
+    pipeline = cbrank.load("m")
+    np.testing.assert_array_equal(pipeline.decision_function(chunk.X), model.scores(chunk.X))
+
+
+def test_updating_goes_on_and_widens(here):
+    call("train", "rows.svm", "--covariance", "diagonal", "--C", "1", "-o", "m")
+    out, err = call("update", "m", "more.svm", "-o", "wide")
+    assert out.startswith("Learned from 700 rows, 147 of them positive: progressive AUC ")
+    assert out.endswith(", 7 features, C 1. Model: wide\n")
+    assert err == ""
+    assert Model.open("m").ranker.n_features_in_ == 5
+    assert Model.open("wide").scaler.kind == "unit"
+    assert call("update", "m", "more.svm") == (out.replace("wide", "m"), "")
+    assert (here / "m").read_bytes() == (here / "wide").read_bytes()
+
+
+def test_trained_in_two_goes_is_trained_in_one(here):
+    text = (here / "rows.svm").read_text().splitlines(keepends=True)
+    (here / "one.svm").write_text("".join(text[:CHUNK]))
+    (here / "two.svm").write_text("".join(text[CHUNK:]))
+    call("train", "rows.svm", "-o", "whole", "--policy", "reservoir")
+    call("train", "one.svm", "-o", "parts", "--policy", "reservoir")
+    call("update", "parts", "two.svm")
+    whole, parts = cbrank.load("whole"), cbrank.load("parts")
+    np.testing.assert_array_equal(whole.coef_, parts.coef_)
+    np.testing.assert_array_equal(whole._buffer.random, parts._buffer.random)
+
+
+def test_a_full_model_widens_too(here):
+    call("train", "rows.svm", "more.svm", "-o", "m")
+    ranker = Model.open("m").ranker
+    assert ranker.covariance_.shape == (7, 7)
+    narrow = Model.open("m").ranker.coef_
+    assert narrow[0, 5:].any()
+
+
+def test_json_is_one_object_for_machines(here):
+    out, err = call("train", "rows.svm", "-o", "m", "--C", "0.5", "--json")
+    assert json.loads(out) == {
+        "event": "done", "rows": 16884, "positives": 3501, "skipped": 0, "features": 5, "C": 0.5,
+        "progressive_auc": pytest.approx(0.9463, abs=1e-4), "model": "m",
+    }  # fmt: skip
+    assert all(json.loads(line)["event"] in {"note", "progress"} for line in err.splitlines())
+
+
+def test_quiet_says_nothing(here):
+    assert call("train", "rows.svm", "-o", "m", "--quiet") == ("", "")
+    assert call("update", "m", "rows.svm", "--quiet") == ("", "")
+
+
+def test_standard_input_and_several_passes(here):
+    text = (here / "rows.svm").read_bytes()
+    call("train", "rows.svm", "-o", "file")
+    child = [sys.executable, "-m", "cbrank", "train", "-", "-o", "pipe", "--quiet"]
+    subprocess.run(child, input=text, check=True)
+    assert cbrank.load("pipe").coef_.tobytes() == cbrank.load("file").coef_.tobytes()
+    assert call("train", "rows.svm", "--passes", "2", "-o", "m")[0].startswith(
+        "Learned from 33,768"
+    )
+    assert error("train", "-", "--passes", "2", "-o", "m") == (
+        "<stdin> can be read once, not in several passes."
+    )
+
+
+def test_skipped_rows_are_told_and_counted(here):
+    (here / "bad.svm").write_text("1 1:x\n-1 1:1\n1 1:2\n1 2:\n")
+    out, err = call("train", "bad.svm", "-o", "m", "--on-error", "skip")
+    assert out.startswith("Learned from 2 rows, 1 of them positive (2 malformed ones skipped): ")
+    assert err == (
+        "Note: bad.svm, line 1, column 5: the value 'x' is not a finite number.\n"
+        "Note: bad.svm, line 4, column 5: the value '' is not a finite number.\n"
+    )
+    assert error("train", "bad.svm", "-o", "m", "--on-error", "skip", "--max-errors", "1") == (
+        "bad.svm, line 4, column 5: the value '' is not a finite number. "
+        "That is one more malformed row than the 1 allowed."
+    )
+
+
+def test_one_label_is_enough_to_begin_with(here):
+    (here / "one.svm").write_text("1 1:1\n1 1:2\n")
+    assert "say which label is the positive one" in error("train", "one.svm", "-o", "m")
+    out, err = call("train", "one.svm", "--positive", "1", "--C", "1", "-o", "m")
+    assert out == "Learned from 2 rows, 2 of them positive, 1 features, C 1. Model: m\n"
+    assert err == "Note: only one of the two labels was seen, so there is no ranking yet.\n"
+    call("update", "m", "rows.svm")
+
+
+# What goes wrong ----------------------------------------------------------------------------------
+
+
+def test_errors_of_data_and_models_are_one_sentence(here):
+    assert error("train", "none.svm", "-o", "m") == "none.svm: there is no such file."
+    assert error("train", "table.csv", "-o", "m") == (
+        "table.csv: say which column is the label. Its columns are 'id', 'age', 'city', 'clicked'."
+    )
+    (here / "empty.svm").touch()
+    assert error("train", "empty.svm", "-o", "m") == (
+        "There are no rows to learn from in empty.svm."
+    )
+    assert error("train", "rows.svm", "-o", "no/m") == (
+        f"no/m cannot be written: there is no folder {here / 'no'}."
+    )
+    assert error("train", "rows.svm", "-o", here) == f"{here} is a folder: give a file in it."
+    assert "m: No such file" in error("update", "m", "rows.svm")
+    assert error("update", "rows.svm", "rows.svm") == "rows.svm is not a cbrank model file."
+    cbrank.save(cbrank.CBRanker().partial_fit([[0.0], [1.0]], [0, 1]), "python.model")
+    assert "was saved from Python" in error("update", "python.model", "rows.svm")
+    assert not (here / "m").exists()
+
+
+def test_a_full_covariance_of_too_many_features_says_how_large_it_would_be(here):
+    (here / "wide.svm").write_text("1 1:1 20000:1\n-1 1:2\n")
+    assert error("train", "wide.svm", "-o", "m") == (
+        "These rows have 20,000 features so far, whose full covariance takes 3,052 MiB for each C "
+        "tried, all of it looked at for every pair: train with --covariance diagonal, or say "
+        "--covariance full if that is meant."
+    )
+    call("train", "wide.svm", "--covariance", "diagonal", "-o", "m")
+    call("train", "rows.svm", "-o", "narrow")
+    before = (here / "narrow").read_bytes()
+    assert "--covariance diagonal" in error("update", "narrow", "wide.svm")
+    assert (here / "narrow").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["train", "rows.svm"], "Missing option '-o' / '--output'"),
+        (["train", "-o", "m"], "Missing argument 'DATA...'"),
+        (["train", "rows.svm", "-o", "m", "--C", "0"], "0.0 is not in the range x>0"),
+        (["train", "rows.svm", "-o", "m", "--eta", "1"], "not in the range 0.5<x<1"),
+        (["train", "rows.svm", "-o", "m", "--resume"], "--resume needs --checkpoint PATH."),
+        (["train", "rows.svm", "-o", "m", "--every", "9"], "--every needs --checkpoint PATH."),
+        (["train", "rows.svm", "-o", "m", "--checkpoint", "c", "--every", "soon"], "say 100000"),
+        (["train", "rows.svm", "-o", "m", "--checkpoint", "m"], "must be two files"),
+        (["train", "rows.svm", "-o", "m", "--categorical", "city"], "COLUMN=onehot"),
+        (
+            [
+                "train",
+                "table.csv",
+                "-o",
+                "m",
+                "--categorical",
+                "a=onehot",
+                "--categorical",
+                "a=hash:2",
+            ],
+            "2 times",
+        ),
+        (["train", "rows.svm", "-o", "m", "--max-features", "2147483648"], "1<=x<=2147483647"),
+        (["train", "rows.svm", "-o", "m", "--max-features", f"{10**30}"], "1<=x<=2147483647"),
+        (["update", "m"], "Missing argument 'DATA...'"),
+    ],
+)
+def test_wrong_usage_is_exit_2(here, arguments, sentence):
+    out, err = call(*arguments, code=2)
+    assert out == ""
+    assert err.startswith("Usage: ")
+    assert sentence in err
+
+
+@pytest.mark.parametrize("name", ["rows.svm", "link.svm", "hard.svm"])
+@pytest.mark.parametrize("data", ["rows.svm", "r*.svm", "link.svm"])
+def test_data_are_never_written_over(here, name, data):
+    (here / "link.svm").symlink_to("rows.svm")
+    (here / "hard.svm").hardlink_to(here / "rows.svm")
+    before = (here / "rows.svm").read_bytes()
+    call("train", "more.svm", "-o", "m", "--C", "1")
+    for arguments in (
+        ["train", data, "-o", name],
+        ["train", data, "-o", "new", "--checkpoint", name],
+        ["update", "m", data, "-o", name],
+        ["update", "m", data, "--checkpoint", name, "--resume"],
+    ):
+        _, err = call(*arguments, code=2)
+        option = "--checkpoint" if "--checkpoint" in arguments else "-o"
+        assert f"Error: {name} is the data" in err
+        assert err.endswith(f"and would be written over: give {option} another file.\n")
+    assert (here / "rows.svm").read_bytes() == before
+
+
+def test_neither_models_nor_locks_nor_standard_input_are_written_over(here, monkeypatch):
+    call("train", "more.svm", "-o", "m", "--C", "1")
+    (here / "hard").hardlink_to(here / "m")
+    _, err = call("update", "m", "rows.svm", "-o", "new", "--checkpoint", "hard", code=2)
+    assert "Error: hard is the model, m, and would be written over" in err
+    for output, checkpoint in (("hard", "m"), (lock_file("c"), "c")):
+        _, err = call("train", "rows.svm", "-o", output, "--checkpoint", checkpoint, code=2)
+        assert "the checkpoint and the model must be two files" in err
+    (here / "rows.svm").rename(lock_file("c"))
+    _, err = call("train", lock_file("c"), "-o", "new", "--checkpoint", "c", code=2)
+    assert "is the data and would be written over: give --checkpoint another file" in err
+    with (here / "more.svm").open("rb") as file:
+        monkeypatch.setattr("cbrank.cli.files._of_stream", lambda _: os.fstat(file.fileno()))
+        _, err = call("train", "-", "-o", "more.svm", code=2)
+    assert "more.svm is the data and would be written over: give -o another file" in err
+
+
+STREAMS = """
+import sys
+from pathlib import Path
+from cbrank.cli import main
+
+def run(*line):
+    try:
+        main(line)
+    except SystemExit as end:
+        Path("codes").open("a").write(f"{end.code}\\n")
+
+run("train", "-", "-o", "new")
+run("train", "more.svm", "-o", "m", "--C", "1")
+run("update", "m", "more.svm", "--checkpoint", "c")
+run("score", "m", "more.svm")
+run("score", "m", "-", "-o", "scores")
+run("score", "m", "more.svm", "-o", "scores")
+run("evaluate", "m", "more.svm")
+run("inspect", "m")
+run("datasets", "list")
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such shell")
+def test_standard_streams_that_are_closed_are_no_mistake(here):
+    (here / "run.py").write_text(STREAMS)
+    for errors in ("errors", "&-"):
+        line = f"'{sys.executable}' run.py <&- >&- 2>{errors}"
+        subprocess.run(["/bin/sh", "-c", line], check=True)
+    errors = (here / "errors").read_text()
+    assert errors.count("standard input is closed: there are no rows to read from '-'.") == 2
+    assert errors.count("standard output is closed, and the result would go there.") == 4
+    codes = (here / "codes").read_text().split()
+    assert codes == ["1", "0", "0", "1", "1", "0", "1", "1", "1"] * 2
+    assert "internal" not in errors
+
+
+def test_a_mistake_of_ours_is_a_sentence_too(here, monkeypatch):
+    def broken(*_):
+        raise ZeroDivisionError("by zero")
+
+    monkeypatch.setattr(Model, "learn", broken)
+    sentence = error("train", "rows.svm", "-o", "m")
+    assert sentence.startswith("internal error: ZeroDivisionError: by zero.")
+    assert "CBRANK_DEBUG=1" in sentence
+    _, err = call("train", "rows.svm", "-o", "m", code=1, env={"CBRANK_DEBUG": "1"})
+    assert "Traceback" in err
+
+
+# Checkpoints --------------------------------------------------------------------------------------
+
+KEPT = ("--checkpoint", "c", "--every", CHUNK)
+
+
+@pytest.fixture
+def stopped(here, monkeypatch):
+    """A run that ended at its second chunk, with a checkpoint of the first."""
+
+    def learn(model, chunk, learn=Model.learn):
+        if chunk.position.rows > CHUNK:
+            raise KeyboardInterrupt
+        learn(model, chunk)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Model, "learn", learn)
+        call("train", "rows.svm", "-o", "m", *KEPT, code=130)
+    assert {"c", "m"} & {path.name for path in here.iterdir()} == {"c"}
+    return here
+
+
+def test_a_resumed_run_says_so_and_gives_the_same_bytes(stopped):
+    _, err = call("train", "rows.svm", "-o", "m", *KEPT, "--resume")
+    assert err == "Note: going on after 8,192 rows, from c.\n"
+    _, err = call("train", "rows.svm", "-o", "clean", "--checkpoint", "c", "--resume")
+    assert err == "Note: there is no checkpoint c: starting from the beginning.\n"
+    assert (stopped / "m").read_bytes() == (stopped / "clean").read_bytes()
+    assert not (stopped / "c").exists()
+    assert not lock_file("c").exists()
+
+
+def test_a_checkpoint_is_a_model_file(stopped):
+    assert cbrank.load("c").n_seen_.sum() == CHUNK
+
+
+def test_a_checkpoint_is_never_written_over_by_another_run(stopped):
+    before = (stopped / "c").read_bytes()
+    assert error("train", "rows.svm", "-o", "m", *KEPT) == (
+        "c is there, from a run that did not end: go on with it by --resume, or remove it."
+    )
+    assert error("train", "rows.svm", "-o", "m", *KEPT, "--resume", "--C", "1") == (
+        "c is the checkpoint of a run with C=None, and this one has C=1.0: give the same options, "
+        "or another checkpoint."
+    )
+    call("train", "rows.svm", "-o", "other")
+    assert "command='train'" in error("update", "other", "rows.svm", *KEPT, "--resume")
+    with (stopped / "rows.svm").open("a") as file:
+        file.write("1 1:1\n")
+    assert error("train", "rows.svm", "-o", "m", *KEPT, "--resume").startswith(
+        "rows.svm is not as it was when reading stopped: its size was "
+    )
+    assert (stopped / "c").read_bytes() == before
+
+
+def test_a_file_that_is_no_checkpoint_is_refused(here):
+    call("train", "more.svm", "-o", "c")
+    assert error("train", "rows.svm", "-o", "m", *KEPT, "--resume") == (
+        "c is a model file, not a checkpoint."
+    )
+    (here / "c").write_bytes((here / "c").read_bytes()[:-9])
+    assert error("train", "rows.svm", "-o", "m", *KEPT, "--resume").startswith("c is damaged")
+
+
+def test_two_processes_on_one_checkpoint_are_refused_and_stale_locks_are_not(here):
+    lock_file("c").write_text("cbrank 4711")
+    call("train", "more.svm", "-o", "m", *KEPT)
+    with alone("c"):
+        assert error("train", "more.svm", "-o", "m", *KEPT) == (
+            f"c is in use by process {os.getpid()}: wait for it, or give this one a checkpoint of "
+            "its own."
+        )
+
+
+@pytest.mark.parametrize("text", ["4711", "notes", "\n"])
+def test_a_file_that_is_no_lock_of_ours_is_left_alone(here, text):
+    (here / "c.lock").write_text(text)
+    call("train", "more.svm", "-o", "m", *KEPT)
+    assert (here / "c.lock").read_text() == text
+    lock_file("c").write_text(text)
+    assert error("train", "more.svm", "-o", "m", *KEPT) == (
+        f"{lock_file('c')} is in the way: it is not the lock of a checkpoint. Move it, or give "
+        "another checkpoint."
+    )
+    assert lock_file("c").read_text() == text
+
+
+def test_a_checkpoint_for_another_model_is_refused(here, monkeypatch):
+    call("train", "more.svm", "-o", "m")
+    call("train", "more.svm", "-o", "other", "--C", "2")
+    with monkeypatch.context() as patch:
+        patch.setattr(Model, "learn", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        call("update", "m", "rows.svm", *KEPT, code=130)
+    assert "began with another model" in error("update", "other", "rows.svm", *KEPT, "--resume")
+    before = (here / "c").read_bytes()
+    call("update", "other", "rows.svm")
+    assert "began with another model" in error("update", "other", "rows.svm", *KEPT, "--resume")
+    assert (here / "c").read_bytes() == before
+    call("update", "m", "rows.svm", *KEPT, "--resume")
+
+
+def test_an_update_that_was_stopped_when_all_was_done_is_not_done_twice(here, monkeypatch):
+    call("train", "more.svm", "-o", "m")
+    call("update", "m", "rows.svm", *KEPT)
+    done = (here / "m").read_bytes()
+    assert call("update", "m", "rows.svm", *KEPT, "--resume") == (
+        "",
+        "Note: m has learned from these files already; without --resume it would again.\n",
+    )
+    assert (here / "m").read_bytes() == done
+    assert not lock_file("c").exists()
+    call("update", "m", "rows.svm", "--resume", code=2)
+    with monkeypatch.context() as patch:
+        patch.setattr("cbrank.training.Checkpoint.remove", lambda _: None)
+        call("update", "m", "rows.svm", *KEPT)
+    done = (here / "m").read_bytes()
+    call("update", "m", "rows.svm", *KEPT, "--resume")
+    assert (here / "m").read_bytes() == done
+    assert not (here / "c").exists()
+
+
+def test_a_full_disk_loses_nothing(stopped, monkeypatch):
+    before = (stopped / "c").read_bytes()
+
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("cbrank.atomic.os.fsync", full)
+        assert error("train", "rows.svm", "-o", "m", *KEPT, "--resume") == (
+            "c could not be written: No space left on device."
+        )
+    assert (stopped / "c").read_bytes() == before
+    (stopped / "full").mkdir()
+    (stopped / "full" / "m").touch()
+
+    def write(model, path, write=Model.write, **facts):
+        if str(path) == "full/m":
+            raise OSError(errno.ENOSPC, "full/m could not be written: No space left on device")
+        write(model, path, **facts)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Model, "write", write)
+        assert error("train", "rows.svm", "-o", "full/m", *KEPT, "--resume") == (
+            "full/m could not be written: No space left on device. All that was learned is in c: "
+            "see to that, and repeat the command with --resume."
+        )
+    assert cbrank.load("c").n_seen_.sum() == 16884
+    call("train", "rows.svm", "-o", "full/m", *KEPT, "--resume")
+    call("train", "rows.svm", "-o", "clean")
+    assert (stopped / "full" / "m").read_bytes() == (stopped / "clean").read_bytes()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_a_run_in_good_order_also_while_it_waits_for_rows(here, number, code):
+    text = (here / "rows.svm").read_bytes()
+    line = ["train", "-", "-o", "m", "--checkpoint", "c", "--every", "1", "--resume"]
+    catching = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    program = catching + f"from cbrank.cli import main; main({line!r})"
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as child:
+        child.stdin.write(text[: 2 * len(text) // 3])
+        child.stdin.flush()
+        while not (here / "c").exists():
+            time.sleep(0.01)
+        child.send_signal(number)
+        begin = time.monotonic()
+        assert child.wait(30) == code
+        assert time.monotonic() - begin < 10  # about a second, on a machine that is not busy
+        said = child.stderr.read().decode()
+    assert "Stopping after the rows at hand; a second signal stops at once." in said
+    assert said.endswith(
+        "Stopped after 8,192 rows. They are in c: the same command with --resume goes on.\n"
+    )
+    subprocess.run([sys.executable, "-c", program], input=text, check=True, capture_output=True)
+    call("train", "rows.svm", "-o", "clean")
+    assert cbrank.load("m").coef_.tobytes() == cbrank.load("clean").coef_.tobytes()
+    assert not (here / "c").exists()
+
+
+def test_a_signal_before_the_first_rows_says_that_nothing_is_learned(here, monkeypatch):
+    def opened(run, open_=Run._open):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return open_(run)
+
+    monkeypatch.setattr(Run, "_open", opened)
+    _, err = call("train", "rows.svm", "-o", "m", *KEPT, code=143)
+    assert err.endswith("Stopped after 0 rows. Nothing is learned yet.\n")
+    assert not {"m", "c"} & {path.name for path in here.iterdir()}
+
+
+def test_without_a_checkpoint_a_signal_says_that_nothing_is_kept(here, monkeypatch):
+    def learn(model, chunk, learn=Model.learn):
+        learn(model, chunk)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(Model, "learn", learn)
+    _, err = call("train", "rows.svm", "-o", "m", code=143)
+    assert err.endswith(
+        "Stopped after 8,192 rows. Nothing is kept, since there is no --checkpoint.\n"
+    )
+    assert not (here / "m").exists()
+
+
+@pytest.mark.parametrize("folder", sorted(FOLDER.iterdir()), ids=lambda folder: folder.name)
+def test_models_and_checkpoints_of_earlier_versions_open_and_go_on(folder, here):
+    expected = json.loads((folder / "trained.json").read_text())
+    model = Model.open(folder / "trained.model")
+    np.testing.assert_allclose(trained_scores(model), expected, rtol=1e-9)
+    model, progress = Checkpoint(folder / "trained.ckpt", ASKED, Every()).open()
+    np.testing.assert_allclose(trained_scores(model), expected, rtol=1e-9)
+    assert (progress.rows, progress.position.rows) == (4, 4)
+    (here / "rows.csv").write_bytes(TABLE_OF_BEFORE)
+    call("update", folder / "trained.model", "rows.csv", "-o", "m")
+
+
+# Progress -----------------------------------------------------------------------------------------
+
+
+class Clock:
+    """A clock that goes on by `step` at every look."""
+
+    def __init__(self, step=0.0):
+        self.now, self.step = 0.0, step
+
+    def __call__(self):
+        self.now += self.step
+        return self.now
+
+
+def test_lines_come_after_growing_times(here, capsys):
+    run = Run(Model(cbrank.CBRanker(C=0.5), None, Columns()), ["rows.svm"] * 30)
+    teller, clock = telling.Words(), Clock()
+    teller.begin(run)
+    teller.pace = Pace(run, clock)
+    for chunks, stream in enumerate(run, 1):
+        clock.now = chunks / 2
+        teller.chunk(stream)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(" rows, ")[0] for line in lines] == [
+        "25,076",
+        "50,152",
+        "92,612",
+        "185,224",
+        "362,756",
+    ]
+    assert re.fullmatch(
+        r"50,152 rows, 12,538 rows/s, AUC 0\.9\d{3}, since the last line 0\.9\d{3}, "
+        r"0:3\d left, 2\.\d of 2\d\.\d MB", lines[1]
+    )  # fmt: skip
+
+
+def test_the_auc_since_the_last_line_is_of_the_pairs_since(here):
+    run = Run(Model(cbrank.CBRanker(C=0.5), None, Columns()), ["rows.svm"])
+    pace = Pace(run, Clock(1.0))
+    steps = iter(run)
+    first = pace.now(next(steps))
+    pace.told()
+    pairs = run.model.ranker.n_pairs_
+    second = pace.now(next(steps))
+    assert first["progressive_auc_since"] == first["progressive_auc"]
+    both = run.model.ranker.n_pairs_
+    mixed = first["progressive_auc"] * pairs + second["progressive_auc_since"] * (both - pairs)
+    assert mixed / both == pytest.approx(second["progressive_auc"], abs=1e-5)
+
+
+def test_a_terminal_gets_one_line_that_changes(here, monkeypatch):
+    pty = pytest.importorskip("pty", reason="this system has no terminals")
+    leader, follower = pty.openpty()
+    child = [sys.executable, "-m", "cbrank", "train", "rows.svm", "-o", "m"]
+    env = os.environ | {"COLUMNS": "60", "TERM": "xterm"}
+    subprocess.run(child, stderr=follower, stdout=subprocess.DEVNULL, check=True, env=env)
+    os.close(follower)
+    shown = os.read(leader, 2**16).decode()
+    os.close(leader)
+    assert "16,884 rows, " in shown
+    assert "rows/s, AUC 0.9" in shown
+    frames = re.sub(r"\x1b\[\S*?[a-zA-Z]", "", shown).split("\r")
+    assert max(len(frame.rstrip("\n")) for frame in frames) < 60
+    assert shown.endswith("\n")
+    assert shown.count("\n") <= 2
+
+
+def test_checkpoints_are_due_by_rows_or_by_seconds():
+    every = Every(rows=100)
+    assert [every.due(rows - 40, rows) for rows in (40, 80, 120, 160, 200)] == [0, 0, 1, 0, 1]
+    clock = Clock()
+    every = Every(seconds=60, clock=clock)
+    due = []
+    for clock.now in (30, 59, 61, 100, 121, 122):
+        due.append(every.due(0, 1))
+    assert due == [0, 0, 1, 0, 1, 0]
+
+
+# Options ------------------------------------------------------------------------------------------
+
+
+def test_the_options_mirror_the_constructor():
+    parameters = inspect.signature(cbrank.CBRanker).parameters
+    options = {option.name: option for option in train.command.params}
+    assert set(parameters) - set(options) == {"shuffle", "n_passes", "random_state"}
+    for name in train._LEARNER:
+        told = re.search(r"\[default: (.*)\]", options[name].help)
+        if told:
+            value = parameters[name].default
+            assert told[1] == ("average" if value is True else str(value))
+
+
+def test_help_names_every_command():
+    out, _ = call("--help")
+    assert "train" in out
+    assert "update" in out
+    out, _ = call("train", "--help")
+    assert "cbrank train clicks.svm -o clicks.model\n" in out
+
+
+def test_an_interrupt_while_options_are_looked_at_is_exit_130_too(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main, "parse_args", interrupted)
+    assert CliRunner().invoke(main, ["train", "x", "-o", "m"]).exit_code == 130

@@ -1,0 +1,157 @@
+"""The fast sweeps give what the plain ones give: they skip work, never an update."""
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from real_data import real
+from scipy import sparse
+
+from cbrank import CBRanker
+from cbrank.kernels import blocked
+
+
+@pytest.fixture
+def in_blocks(monkeypatch):
+    """Make every full covariance learn in blocks, however few columns it has."""
+    monkeypatch.setattr(blocked, "WORTHWHILE", 1)
+
+
+def learned(X, y, chunk=None, **parameters):
+    ranker = CBRanker(**{"C": 0.1, "random_state": 0} | parameters)
+    for begin in range(0, len(y), chunk or len(y)):
+        rows = slice(begin, begin + (chunk or len(y)))
+        ranker.partial_fit(X[rows], y[rows], classes=[0, 1])
+    return ranker
+
+
+def assert_alike(one, other, tolerance=1e-10, auc=1e-3):
+    assert one.n_pairs_ == other.n_pairs_
+    assert one.progressive_auc_ == pytest.approx(other.progressive_auc_, abs=auc, nan_ok=True)
+    for ours, theirs in [
+        (one._model.mu, other._model.mu),
+        (one.coef_, other.coef_),
+        (one.covariance_, other.covariance_),
+    ]:
+        largest = np.abs(theirs).max()
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance * max(largest, 1e-300))
+
+
+@pytest.mark.parametrize("policy", ["fifo", "reservoir"])
+@pytest.mark.parametrize("C", [2.0**-7, 2.0**-4, 1.0, 2.0**10])
+@pytest.mark.parametrize("scaling", ["standard", "none"])
+@pytest.mark.parametrize("name", ["spambase", "german", "svmguide3"])
+def test_blocks_change_nothing(name, scaling, C, policy, monkeypatch):
+    X, y = real(name, 1000, scaling)
+    plain = learned(X, y, C=C, policy=policy)
+    monkeypatch.setattr(blocked, "WORTHWHILE", 1)
+    assert_alike(learned(X, y, C=C, policy=policy), plain)
+
+
+@pytest.mark.parametrize("scaling", ["standard", "none"])
+def test_blocks_have_not_drifted_after_10000_rows(scaling, monkeypatch):
+    X, y = real("covtype", 10_000, scaling)
+    plain = learned(X, y)
+    monkeypatch.setattr(blocked, "WORTHWHILE", 1)
+    assert_alike(learned(X, y), plain)
+
+
+@pytest.mark.parametrize("buffer_size", [1, 3, 120])
+@pytest.mark.parametrize("chunk", [1, 7, 64])
+def test_blocks_do_not_depend_on_chunks(chunk, buffer_size, in_blocks, german):
+    X, y = german
+    whole = learned(X, y, buffer_size=buffer_size)
+    assert_alike(learned(X, y, chunk, buffer_size=buffer_size), whole)
+
+
+@pytest.mark.parametrize(
+    ("n_features", "n_rows"), [(128, 600), (131, 600), (200, 600), (1000, 120)]
+)
+def test_wide_rows_learn_in_blocks_and_alike(n_features, n_rows, monkeypatch):
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((n_rows, n_features))
+    y = (X[:, :9].sum(axis=1) + 3 * rng.standard_normal(n_rows) > 3).astype(int)
+    assert n_features >= blocked.WORTHWHILE
+    wide = learned(X, y, class_weight="balanced")
+    np.testing.assert_array_equal(wide.covariance_, wide.covariance_.T)
+    monkeypatch.setattr(blocked, "WORTHWHILE", 10**6)
+    assert_alike(wide, learned(X, y, class_weight="balanced"))
+
+
+rows = hnp.arrays(np.float64, (60, 3), elements=st.integers(-2, 2))
+labels = hnp.arrays(np.int64, 60, elements=st.integers(0, 1))
+
+
+@given(X=rows, y=labels, C=st.sampled_from([2.0**-7, 1.0, 2.0**10]))
+def test_blocks_stand_equal_and_nearly_equal_rows(X, y, C):
+    X = X + 1e-7 * np.arange(60)[:, None] % 3
+    plain = learned(X, y, C=C)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocked, "WORTHWHILE", 1)
+        assert_alike(learned(X, y, C=C), plain, 1e-6)
+
+
+@pytest.mark.parametrize("form", ["paper", "precision", "drop"])
+@pytest.mark.parametrize("C", [2.0**-7, 1.0, 2.0**10])
+@pytest.mark.parametrize("scaling", ["standard", "unit", "none"])
+@pytest.mark.parametrize("name", ["spambase", "german"])
+def test_sparse_rows_learn_what_dense_rows_do(name, scaling, C, form):
+    X, y = real(name, 1000, scaling)
+    options = {"C": C, "covariance": "diagonal", "diagonal_update": form}
+    assert_alike(learned(sparse.csr_array(X), y, **options), learned(X, y, **options))
+
+
+@given(X=rows, y=labels, C=st.sampled_from([2.0**-7, 1.0, 2.0**10]))
+def test_sparse_rows_that_are_equal_or_empty(X, y, C):
+    X = X * (np.arange(60)[:, None] % 4 > 0)
+    options = {"C": C, "covariance": "diagonal"}
+    one, other = learned(sparse.csr_array(X), y, **options), learned(X, y, **options)
+    assert_alike(one, other, auc=0.05)  # margins of zero may round to either side
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+def test_skipping_needs_no_common_origin(covariance):
+    X, y = real("german", 500, "standard")
+    plain = learned(X, y, covariance=covariance, chunk=1)
+    assert_alike(learned(X, y, covariance=covariance), plain)
+    far = learned(X + 1e6, y, covariance=covariance)
+    assert_alike(far, plain, 1e-6)
+
+
+@pytest.mark.parametrize("outlier", [1e9, 1e15, 1e20])
+@pytest.mark.parametrize("row", [0, 3])
+def test_an_outlier_harms_blocks_no_more_than_the_plain_sweep(row, outlier, monkeypatch):
+    X, y = real("german", 600, "standard")
+    X[row, 0] = outlier
+    plain = learned(X, y)
+    monkeypatch.setattr(blocked, "WORTHWHILE", 1)
+    assert_alike(learned(X, y), plain, 1e-8)
+
+
+@pytest.mark.parametrize("C", [1e-307, 0.1])
+@pytest.mark.parametrize("scale", [1e-150, 1e151])
+def test_blocks_stay_finite_at_the_ends_of_the_numbers(scale, C, in_blocks, german):
+    X, y = german
+    ranker = learned(X * scale, y, C=C)
+    assert np.isfinite(ranker.coef_).all()
+    assert np.isfinite(ranker.covariance_).all()
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+@pytest.mark.parametrize("rows", [np.asarray, sparse.csr_array])
+def test_equal_rows_are_ties(rows, covariance, in_blocks):
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((5, 7))[rng.randint(5, size=200)]
+    y = rng.randint(2, size=200)
+    plain = oracle_auc(X, y)
+    ranker = learned(rows(X), y, covariance=covariance)
+    if covariance == "full":
+        assert ranker.progressive_auc_ == pytest.approx(plain, abs=1e-12)
+    dense = learned(X, y, covariance=covariance)
+    assert ranker.progressive_auc_ == dense.progressive_auc_
+
+
+def oracle_auc(X, y):
+    return oracles.cbr_full(X, y, 0.1).progressive_auc

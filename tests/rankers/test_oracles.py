@@ -1,0 +1,140 @@
+"""Every learner against an independent plain-NumPy reading of the paper, on real data."""
+
+import functools
+import inspect
+
+import numpy as np
+import oracles
+import pytest
+from real_data import real
+from scipy import sparse
+from sklearn.base import clone
+
+from cbrank import AdaOAMRanker, CBRanker, OAMRanker, OPAUCRanker, UniExpRanker
+
+FORMS = ["full", "paper", "precision", "drop"]
+TABLES = ["german", "svmguide3", "spambase"]
+
+
+def cbr(X, y, form, C, **parameters):
+    if form != "full":
+        parameters |= {"covariance": "diagonal", "diagonal_update": form}
+    parameters = {"average": False, "shuffle": False} | parameters
+    return CBRanker(C=C, **parameters).partial_fit(X, y, classes=[0, 1])
+
+
+@functools.cache
+def oracle(name, scaling, form, C, dtype=np.float64):
+    X, y = real(name, 150, scaling)
+    if form == "full":
+        return oracles.cbr_full(X, y, C, dtype=dtype)
+    return oracles.cbr_diagonal(X, y, C, form=form, dtype=dtype)
+
+
+def apart(ours, theirs):
+    return float(np.abs(ours - theirs).max() / np.abs(theirs).max())
+
+
+def parts(learned):
+    return learned.mu, learned.Sigma if hasattr(learned, "Sigma") else learned.G
+
+
+@pytest.mark.parametrize("C", [2.0**-7, 1.0])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("scaling", ["standard", "unit"])
+@pytest.mark.parametrize("name", TABLES)
+def test_cbr_is_the_paper_to_1e_8(name, scaling, form, C):
+    ranker = cbr(*real(name, 150, scaling), form, C)
+    expected = oracle(name, scaling, form, C)
+    for ours, theirs in zip(parts(ranker._model), parts(expected), strict=True):
+        assert apart(ours, theirs) < 1e-8
+    assert ranker.n_pairs_ == expected.n_pairs
+    assert ranker.progressive_auc_ == pytest.approx(expected.progressive_auc, abs=1e-12)
+
+
+@pytest.mark.parametrize("C", [2.0**-7, 2.0**10])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("scaling", ["standard", "unit", "none"])
+@pytest.mark.parametrize("name", ["german", "diabetes", "spambase"])
+def test_rounding_is_no_worse_than_the_papers_own(name, scaling, form, C):
+    X, y = real(name, 150, scaling)
+    ranker = cbr(X, y, form, C)
+    plain = oracle(name, scaling, form, C)
+    exact = oracle(name, scaling, form, C, np.longdouble)
+    for ours, theirs, truth in zip(parts(ranker._model), parts(plain), parts(exact), strict=True):
+        assert apart(ours, truth) < 10 * max(apart(theirs, truth), 1e-13)
+    ours, theirs = oracles.auc(y, X @ ranker._model.mu), oracles.auc(y, X @ plain.mu)
+    assert ours == pytest.approx(theirs, abs=1e-6)
+
+
+def random_state_of(ranker, X):
+    """Return the state of a ranker's own generator before its first row."""
+    begun = clone(ranker)
+    begun._start(X.shape[1], np.array([0, 1]), sp.issparse(X), np.random.RandomState(ranker.random_state))
+    return int(begun._buffer.random[0])
+
+
+@pytest.mark.parametrize("policy", ["fifo", "reservoir"])
+@pytest.mark.parametrize("form", FORMS)
+def test_buffers_average_weights_and_balance(form, policy):
+    X, y = real("german", 300, "standard")
+    weights = np.random.RandomState(3).choice([0.0, 0.3, 1.0, 2.0], len(y))
+    options = {"buffer_size": 7, "policy": policy, "random_state": 5}
+    ranker = CBRanker(C=0.1, class_weight="balanced", **options)
+    if form != "full":
+        ranker.set_params(covariance="diagonal", diagonal_update=form)
+    state = random_state_of(ranker, X)
+    ranker.partial_fit(X, y, sample_weight=weights)
+    options = {"buffer_size": 7, "policy": policy, "weights": weights, "balanced": True}
+    learn = oracles.cbr_full if form == "full" else oracles.cbr_diagonal
+    if form != "full":
+        options["form"] = form
+    expected = learn(X, y, 0.1, state=state, **options)
+    for ours, theirs in zip(parts(ranker._model), parts(expected), strict=True):
+        assert apart(ours, theirs) < 1e-10
+    assert apart(ranker.coef_[0], expected.average) < 1e-10
+    for label in (0, 1):
+        held = ranker._buffer.rows[label]
+        held = np.roll(held, -ranker._buffer.oldest[label], axis=0)
+        np.testing.assert_array_equal(held, expected.buffer.rows(label))
+
+
+@pytest.mark.parametrize("as_rows", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("scaling", ["standard", "unit"])
+@pytest.mark.parametrize("name", ["german", "svmguide3"])
+@pytest.mark.parametrize(
+    ("ranker", "learn", "options"),
+    [
+        (OAMRanker(C=0.05), oracles.oam, {"C": 0.05}),
+        (
+            OAMRanker(C=0.01, update="gradient", policy="fifo", buffer_size=9),
+            oracles.oam,
+            {"C": 0.01, "update": "gradient", "policy": "fifo", "buffer_size": 9},
+        ),
+        (OPAUCRanker(step=0.01), oracles.opauc, {"step": 0.01}),
+        (OPAUCRanker(step=0.01, rank=6), oracles.opauc_sketch, {"step": 0.01, "rank": 6}),
+        (AdaOAMRanker(step=0.1), oracles.adaoam, {"step": 0.1}),
+        (UniExpRanker(step=0.01), oracles.uniexp, {"step": 0.01}),
+    ],
+    ids=["oam", "oam-gradient", "opauc", "opauc-sketch", "adaoam", "uniexp"],
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_baselines_are_their_papers(ranker, learn, options, name, scaling, as_rows, weighted):
+    X, y = real(name, 150, scaling)
+    weights = np.random.RandomState(3).choice([0.0, 0.5, 1.0], len(y)) if weighted else None
+    ranker = clone(ranker).set_params(random_state=1)
+    ranker.set_params(class_weight="balanced" if weighted else None)
+    if "state" in inspect.signature(learn).parameters:
+        options = options | {"state": random_state_of(ranker, as_rows(X))}
+    ranker.partial_fit(as_rows(X), y, sample_weight=weights)
+    expected = learn(X, y, weights=weights, balanced=weighted, **options)
+    assert apart(ranker.coef_[0], expected.w) < 1e-8
+
+
+def test_opauc_keeps_means_and_covariances_of_the_classes(german):
+    X, y = german
+    model = OPAUCRanker().fit(X, y)._model
+    for label in (0, 1):
+        np.testing.assert_allclose(model.mean[label], X[y == label].mean(axis=0), atol=1e-12)
+        covariance = np.cov(X[y == label].T, bias=True)
+        np.testing.assert_allclose(model.Gamma[label], covariance, atol=1e-12)

@@ -1,0 +1,118 @@
+"""Real streams as bad as they come: every ranker stays finite, or says why it stopped."""
+
+import warnings
+
+import numpy as np
+import pytest
+from learners import BASELINES, CBR, RANKERS, make
+from real_data import real
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import roc_auc_score
+
+
+def rare(X, y):
+    """Keep so few positives that they are 1% of the rows."""
+    positives = np.flatnonzero(y)[: max(2, int((y == 0).sum() / 99))]
+    kept = np.sort(np.concatenate([np.flatnonzero(y == 0), positives]))
+    return X[kept], y[kept]
+
+
+def one_class_first(X, y):
+    first = np.flatnonzero(y == 0)[:1000]
+    order = np.concatenate([first, np.setdiff1d(np.arange(len(y)), first)])
+    return X[order], y[order]
+
+
+def with_columns(X, y, columns):
+    return np.hstack([X, columns]), y
+
+
+STREAMS = {
+    "raw": lambda X, y: (X, y),
+    "1% positives": rare,
+    "one class for 1,000 rows": one_class_first,
+    "duplicated rows": lambda X, y: (np.repeat(X, 3, axis=0), np.repeat(y, 3)),
+    "constant columns": lambda X, y: with_columns(X, y, np.full((len(y), 2), [1.0, 1e6])),
+    "columns 1e8 apart": lambda X, y: (X * np.logspace(-4, 4, X.shape[1]), y),
+    "all-zero rows": lambda X, y: (X * (np.arange(len(y)) % 3 > 0)[:, None], y),
+    "huge values": lambda X, y: (X * 1e152, y),
+}
+
+
+@pytest.mark.parametrize("as_rows", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("name", RANKERS)
+@pytest.mark.parametrize("stream", STREAMS)
+def test_rankers_survive(stream, name, as_rows):
+    X, y = STREAMS[stream](*real("segment"))
+    ranker = make(name)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for begin in range(0, len(y), 700):
+            rows = slice(begin, begin + 700)
+            ranker.partial_fit(as_rows(X[rows]), y[rows], classes=[0, 1])
+    assert np.isfinite(ranker.coef_).all()
+    assert {warning.category for warning in said} <= {ConvergenceWarning}
+    assert ranker.diverged_ == bool(said)
+    assert not (ranker.diverged_ and name in CBR)
+    if hasattr(ranker, "covariance_"):
+        assert np.isfinite(ranker.covariance_).all()
+    if stream != "huge values":
+        assert np.isfinite(ranker.decision_function(X)).all()
+
+
+@pytest.mark.parametrize("name", ["cbr", "cbr-paper", "cbr-reservoir"])
+@pytest.mark.parametrize("stream", [name for name in STREAMS if name != "huge values"])
+def test_full_cbr_ranks_well_on_all_of_them(stream, name):
+    X, y = STREAMS[stream](*real("segment"))
+    ranker = make(name, C=1.0).partial_fit(X, y)
+    seen = X.any(axis=1)
+    assert roc_auc_score(y[seen], ranker.decision_function(X[seen])) > 0.97
+
+
+@pytest.mark.parametrize("step", [2.0**k for k in range(-10, 11, 5)])
+@pytest.mark.parametrize("name", ["opauc", "opauc-sketch", "adaoam", "uniexp", "ftrl", "spauc"])
+def test_a_step_too_large_is_said_and_survived(name, step):
+    X, y = real("german")
+    ranker = make(name, step=step)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        ranker.fit(X, y)
+        ranker.learn_one(X[0], 1)
+    assert np.isfinite(ranker.coef_).all()
+    assert np.isfinite(ranker.decision_function(X)).all()
+    assert 0.0 <= ranker.score(X, y) <= 1.0
+    assert ranker.diverged_ == bool(said)
+    assert {warning.category for warning in said} <= {ConvergenceWarning}
+    assert not (ranker.diverged_ and name == "ftrl")
+    if said:
+        assert "diverged at row" in str(said[0].message)
+        assert said[0].filename == __file__
+
+
+def test_divergence_names_the_row_and_keeps_the_weights_before_it():
+    X, y = real("german")
+    ranker = make("opauc", step=1.0)
+    with pytest.warns(ConvergenceWarning, match="OPAUCRanker diverged at row"):
+        ranker.partial_fit(X, y)
+    row = int(ranker._model.diverged[0])
+    before = make("opauc", step=1.0).partial_fit(X[: row - 1], y[: row - 1])
+    assert not before.diverged_
+    np.testing.assert_array_equal(ranker.coef_, before.coef_)
+
+
+@pytest.mark.parametrize("name", CBR)
+def test_cbr_never_diverges_over_the_whole_grid(name):
+    X, y = real("diabetes")
+    for C in 2.0 ** np.arange(-10, 11):
+        ranker = make(name, C=C).fit(X, y)
+        assert np.isfinite(ranker.coef_).all()
+        assert np.isfinite(ranker.covariance_).all()
+
+
+@pytest.mark.parametrize("name", ["cbr", "cbr-diagonal", *BASELINES])
+def test_a_large_stream(name):
+    X, y = real("covtype", 20_000, "standard")
+    ranker = make(name).partial_fit(X, y)
+    assert np.isfinite(ranker.coef_).all()
+    assert ranker.score(X, y) > 0.6

@@ -1,0 +1,196 @@
+"""The study's protocol against a plain reading of section 4.2 of the paper."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from real_data import real
+from scipy.sparse import csr_array
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_score
+from sklearn.model_selection import StratifiedKFold
+from sklearn.preprocessing import StandardScaler
+
+from cbrank import AdaOAMRanker, CBRanker, OAMRanker, OPAUCRanker, UniExpRanker, datasets
+from cbrank.metrics import accuracy_at_operating_point
+from cbrank.study import splits
+from cbrank.study.measures import auc
+from cbrank.study.methods import METHODS
+from cbrank.study.protocol import choose, evaluate
+from cbrank.study.settings import SCALINGS, Settings, quick
+from cbrank.study.sketch_grid import fit_steps
+from cbrank.study.splits import split
+
+PAPER = {"average": False, "buffer_size": 50, "eta": 0.7}
+PLAIN = {
+    "CBR_RS": lambda C, seed: CBRanker(C, policy="reservoir", random_state=seed, **PAPER),
+    "CBR_FIFO": lambda C, seed: CBRanker(C, policy="fifo", random_state=seed, **PAPER),
+    "Uni-Exp": lambda step, seed: UniExpRanker(step, random_state=seed),
+    "OPAUC": lambda step, seed: OPAUCRanker(step, regularization=1e-4, random_state=seed),
+    "OAM_seq": lambda C, seed: OAMRanker(C, buffer_size=50, random_state=seed),
+    "AdaOAM": lambda step, seed: AdaOAMRanker(
+        step, regularization=1e-4, smoothing=0.5, random_state=seed
+    ),
+    "Batch LR": lambda C, seed: LogisticRegression(C=C, solver="newton-cholesky", max_iter=1000),
+}
+SETTINGS = Settings(seed=5, exponents=(-10, -6, -3, 0, 3, 10), benchmark_rows=400)
+
+
+def fitted(make, value, seed, X, y):
+    ranker = make(value, seed)
+    if hasattr(ranker, "shuffle"):
+        ranker.set_params(shuffle=False)
+    return ranker.fit(X, y)
+
+
+def plain_run(name, dataset, scaling, run):
+    """The whole protocol with nothing but loops."""
+    X, y, _ = datasets.load(dataset)
+    seed = SETTINGS.run_seed(dataset, run)
+    order = np.random.RandomState(seed).permutation(len(y))[:400]
+    n_train = len(order) - len(order) // 5
+    X, y = X[order], y[order]
+    if scaling == "unit":
+        norms = np.sqrt((X * X).sum(axis=1, keepdims=True))
+        X = X / np.where(norms > 0, norms, 1)
+    elif scaling == "standard":
+        X = StandardScaler().fit(X[:n_train]).transform(X)
+    X_train, y_train, X_test, y_test = X[:n_train], y[:n_train], X[n_train:], y[n_train:]
+    best, parameter = -1.0, None
+    for value in [2.0**exponent for exponent in SETTINGS.exponents]:
+        aucs = []
+        for fit, held in StratifiedKFold(3).split(X_train, y_train):
+            ranker = fitted(PLAIN[name], value, seed, X_train[fit], y_train[fit])
+            scores = ranker.decision_function(X_train[held])
+            lost = getattr(ranker, "diverged_", False)
+            aucs.append(-np.inf if lost else roc_auc_score(y_train[held], scores))
+        if np.mean(aucs) > best + 1e-12:
+            best, parameter = np.mean(aucs), value
+    ranker = fitted(PLAIN[name], parameter, seed, X_train, y_train)
+    return parameter, ranker, X_train, y_train, X_test, y_test
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_run_is_the_plain_double_loop(name):
+    scaling = "standard" if name == "Batch LR" else "unit"
+    outcome = evaluate(METHODS[name], "german", scaling, 1, SETTINGS)
+    parameter, ranker, X_train, y_train, X_test, y_test = plain_run(name, "german", scaling, 1)
+    assert outcome.choice.parameter == parameter
+    scores = ranker.decision_function(X_test)
+    measures = outcome.measures
+    assert measures.auc == pytest.approx(roc_auc_score(y_test, scores), abs=1e-12)
+    assert measures.accuracy == accuracy_at_operating_point(y_test, scores)
+    if name != "Batch LR":
+        predicted = ranker.predict(X_test)
+        assert measures.accuracy_held == accuracy_score(y_test, predicted)
+        assert measures.balanced_held == pytest.approx(balanced_accuracy_score(y_test, predicted))
+    np.testing.assert_allclose(outcome.rows.X, X_train, rtol=1e-12)
+    np.testing.assert_array_equal(outcome.rows.y, y_train)
+
+
+def test_every_scaling_sees_the_same_rows():
+    parts = {scaling: split("vehicle", 3, scaling, SETTINGS) for scaling in SCALINGS}
+    for rows in parts.values():
+        np.testing.assert_array_equal(rows.y, parts["none"].y)
+        np.testing.assert_array_equal(rows.y_test, parts["none"].y_test)
+    norms = np.linalg.norm(np.vstack([parts["unit"].X, parts["unit"].X_test]), axis=1)
+    np.testing.assert_allclose(norms, 1)
+    np.testing.assert_allclose(parts["standard"].X.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(parts["standard"].X.std(axis=0), 1)
+    assert abs(parts["standard"].X_test.mean(axis=0)).max() > 1e-3
+
+
+def test_seeds_depend_on_master_seed_data_set_and_run():
+    seeds = [
+        Settings(seed=master).run_seed(name, run)
+        for master in (0, 1)
+        for name in ("glass", "german")
+        for run in (0, 1)
+    ]
+    assert len(set(seeds)) == len(seeds)
+    assert seeds == [Settings(m).run_seed(n, r) for m in (0, 1) for n in ("glass", "german")
+                     for r in (0, 1)]  # fmt: skip
+
+
+def test_batch_regression_has_standardised_columns_whatever_the_scaling():
+    outcomes = [evaluate(METHODS["Batch LR"], "glass", s, 0, quick(0)) for s in SCALINGS]
+    assert len({outcome.measures for outcome in outcomes}) == 1
+
+
+def test_a_diverged_fit_ranks_last_and_is_counted():
+    X, y = real("segment", 300)
+    grid = [2.0**-30, 2.0**10, 2.0**12]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        choice = choose(METHODS["OPAUC"], X, y, grid, seed=0)
+        lost = choose(METHODS["OPAUC"], X, y, grid[1:], seed=0)
+    assert choice == (grid[0], 6)
+    assert lost == (grid[1], 6)
+
+
+def test_equal_aucs_choose_the_smallest_parameter():
+    y = np.arange(30) % 2
+    assert choose(METHODS["OAM_seq"], np.c_[y, 1.0 - y], y, [0.5, 1.0, 2.0], 0).parameter == 0.5
+
+
+def test_too_few_rows_of_a_class_are_a_sentence():
+    X, y = np.eye(9), np.array([1, 1, 0, 0, 0, 0, 0, 0, 0])
+    with pytest.raises(ValueError, match="needs 3 training rows of each class"):
+        choose(METHODS["Uni-Exp"], X, y, [1.0], 0)
+
+
+@given(st.data())
+def test_auc_is_scikit_learns(data):
+    scores = np.array(data.draw(st.lists(st.integers(-3, 3), min_size=2, max_size=30)), float)
+    y = np.array(data.draw(st.lists(st.integers(0, 1), min_size=len(scores), max_size=len(scores))))
+    y[:2] = 0, 1
+    assert auc(y, scores) == pytest.approx(roc_auc_score(y, scores), abs=1e-14)
+
+
+# Text -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def text(monkeypatch):
+    """A sparse data set with columns that only some rows have: the values of segment, coded."""
+    X, y = real("segment", 500)
+    codes = np.floor(X[:, [0, 1, 5, 9]] * 3).astype(int)
+    columns = (codes - codes.min(axis=0)) + 2000 * np.arange(4)
+    rows = np.repeat(np.arange(len(y)), 4)
+    coded = csr_array((np.ones(rows.size), (rows, columns.ravel())), shape=(len(y), 8000))
+    facts = datasets.load("segment").facts
+    monkeypatch.setattr(splits, "_load", lambda name: datasets.Loaded(coded, y, facts))
+    return coded, y
+
+
+@pytest.mark.parametrize("name", [n for n, m in METHODS.items() if "high-dimensional" in m.tables])
+def test_columns_without_training_rows_drop_out_exactly(text, name):
+    settings = Settings(exponents=(-4, 0))
+    X, y = text
+    order = np.random.RandomState(settings.run_seed("reuters", 0)).permutation(len(y))
+    train, test = order[:400], order[400:]
+    outcome = evaluate(METHODS[name], "reuters", "none", 0, settings)
+    assert outcome.rows.X.shape[1] < X.shape[1]
+    ranker = METHODS[name].new(outcome.choice.parameter, settings.run_seed("reuters", 0))
+    scores = ranker.fit(X[train], y[train]).decision_function(X[test])
+    assert outcome.measures.auc == auc(y[test], scores)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("rank", "scaling"), [(50, "unit"), (3, "none")])
+def test_the_grid_of_steps_is_the_estimator_step_by_step(rank, scaling):
+    X, y = real("german", 300, scaling)
+    X = csr_array(X)
+    steps = Settings().grid
+    W, diverged = fit_steps(OPAUCRanker(rank=rank, random_state=7), X, y, steps)
+    assert diverged.any()
+    assert not diverged.all()
+    for k, step in enumerate(steps):
+        ranker = OPAUCRanker(step, rank=rank, shuffle=False, random_state=7).fit(X, y)
+        w = ranker.coef_[0]
+        assert ranker.diverged_ == diverged[k]
+        np.testing.assert_allclose(W[:, k], w, rtol=0, atol=1e-9 * abs(w).max())

@@ -1,0 +1,239 @@
+"""The study as a whole: its plan, its files, and that nothing but the seed decides the numbers."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from commands import wait_for_lines
+
+from cbrank import datasets
+from cbrank.study import methods
+from cbrank.study.curves import COLUMNS as CURVE_COLUMNS
+from cbrank.study.results import COLUMNS, Results, StudyError
+from cbrank.study.runner import Study, Workers
+from cbrank.study.settings import Settings, quick
+from cbrank.study.splits import split
+from cbrank.study.tasks import plan
+
+SETTINGS = Settings(exponents=(-6, 0), benchmark_rows=200)
+TASKS = plan(["glass", "vehicle"], ["CBR_FIFO", "OPAUC", "Batch LR"], ["unit", "none"], runs=2)
+
+
+def study_in(folder, tasks=TASKS, settings=SETTINGS, jobs=1, **options):
+    study = Study(folder, settings, **options)
+    study.start(["cbrank", "reproduce"])
+    assert len(list(study.run(study.results.remaining(tasks), Workers(jobs)))) <= len(tasks)
+    list(study.draw(study.curves_of(tasks), Workers(jobs)))
+    study.record.finish()
+    return study
+
+
+def table(folder):
+    """The study's table without the seconds, and its curves."""
+    lines = list(csv.DictReader((folder / "results.csv").read_text().splitlines()))
+    for line in lines:
+        if line["status"] == "ok":
+            assert float(line.pop("tune_seconds")) > 0
+            assert float(line.pop("fit_seconds")) > 0
+    return lines, (folder / "curves.csv").read_text()
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("finished")
+    study_in(folder)
+    return folder
+
+
+# The plan -------------------------------------------------------------------------------------
+
+
+def test_the_full_plan_is_the_papers():
+    tasks = plan(datasets.names(), methods.names("paper"))
+    assert len(tasks) == 15 * 3 * 6 * 10 + 6 * 1 * 4 * 5
+    assert {t.method for t in tasks if t.table == "high-dimensional"} == {
+        "CBR-diag_FIFO", "Uni-Exp", "OPAUCr", "OAM_seq",
+    }  # fmt: skip
+    assert {t.scaling for t in tasks if t.table == "high-dimensional"} == {"unit"}
+    assert {t.scaling for t in plan(["reuters"], ["Uni-Exp"], ["none"])} == {"none"}
+
+
+def test_quick_settings():
+    assert [np.log2(value) for value in quick(3).grid] == [-10, -6, -2, 2, 6, 10]
+    assert quick(3).rows("benchmark") == quick(3).rows("high-dimensional") == 1000
+    assert [np.log2(value) for value in Settings().grid] == list(range(-10, 11))
+    assert (Settings().rows("benchmark"), Settings().rows("high-dimensional")) == (8000, 2000)
+
+
+def test_every_method_makes_an_unfitted_ranker_with_its_parameter():
+    for method in methods.METHODS.values():
+        ranker = method.new(0.25, 3)
+        assert (getattr(ranker, method.tuned), ranker.random_state) == (0.25, 3)
+        assert not getattr(ranker, "shuffle", False)
+
+
+# The files ------------------------------------------------------------------------------------
+
+
+def test_the_table_has_a_line_for_each_task_in_order(finished):
+    header, *_ = (finished / "results.csv").read_text().splitlines()
+    assert header == ",".join(COLUMNS)
+    lines, _ = table(finished)
+    found = [(x["dataset"], x["scaling"], x["method"], int(x["run"])) for x in lines]
+    assert found == [task[1:] for task in TASKS]
+    first = lines[0]
+    assert (first["status"], first["error"], first["sample"]) == ("ok", "", "0")
+    assert int(first["train_rows"]) + int(first["test_rows"]) == 200
+    assert float(first["positives"]) == 70 / 214
+    assert float(first["parameter"]) in SETTINGS.grid
+    assert int(first["seed"]) == SETTINGS.run_seed("glass", 0)
+
+
+def test_the_record_says_how_the_numbers_came_about(finished):
+    record = json.loads((finished / "study.json").read_text())
+    assert record["command"] == "cbrank reproduce"
+    assert record["settings"] == SETTINGS.as_json()
+    assert {"cbrank", "python", "numpy", "scipy", "scikit-learn", "numba"} <= set(
+        record["versions"]
+    )
+    assert record["machine"]["cpus"] >= 1
+    assert record["started"] <= record["finished"]
+    assert record["seconds"] > 0
+
+
+def test_curves_are_progressive_aucs(finished):
+    lines = (finished / "curves.csv").read_text().splitlines()
+    assert lines[0] == ",".join(CURVE_COLUMNS)
+    curves = {}
+    for line in csv.DictReader(lines):
+        curve = curves.setdefault((line["dataset"], line["scaling"], line["method"]), [])
+        curve.append((int(line["rows"]), float(line["auc"])))
+    assert {method for _, _, method in curves} == {"CBR_FIFO", "OPAUC"}
+    assert len(curves) == 8
+    points = curves["vehicle", "unit", "CBR_FIFO"]
+    assert 20 <= len(points) <= 25
+    ends, aucs = zip(*points, strict=True)
+    assert list(ends) == sorted(set(ends))
+    assert ends[-1] == 160
+    rows = split("vehicle", 0, "unit", SETTINGS)
+    ranker = methods.METHODS["CBR_FIFO"].new(Study(finished, SETTINGS).parameter(TASKS[12]), 0)
+    right = []
+    for k, label in enumerate(rows.y):
+        if k:
+            latest = np.arange(max(0, k - 100), k)
+            scores = ranker.decision_function(rows.X[: k + 1])
+            ahead = (scores[k] - scores[latest[rows.y[latest] != label]]) * (2 * label - 1)
+            right += [*((ahead > 0) + (ahead == 0) / 2)]
+        ranker.partial_fit(rows.X[k : k + 1], rows.y[k : k + 1], classes=[0, 1])
+    # The curve learns in chunks of up to a tenth of the rows, this loop row by row.
+    assert aucs[-1] == pytest.approx(np.mean(right), abs=0.01)
+
+
+def test_a_torn_last_line_is_dropped_and_done_again(finished, tmp_path):
+    for name in ("results.csv", "study.json"):
+        (tmp_path / name).write_bytes((finished / name).read_bytes())
+    path = tmp_path / "results.csv"
+    path.write_bytes(path.read_bytes()[:-9])
+    study = Study(tmp_path, SETTINGS)
+    assert study.results.remaining(TASKS) == [TASKS[-1]]
+    study_in(tmp_path)
+    assert table(tmp_path) == table(finished)
+
+
+@pytest.mark.parametrize("torn", [b"", b"table,data"])
+def test_a_table_torn_at_its_head_starts_anew(tmp_path, torn):
+    (tmp_path / "results.csv").write_bytes(torn)
+    assert Results(tmp_path / "results.csv").lines == {}
+
+
+def test_what_is_done_is_not_done_again(finished):
+    before = (finished / "results.csv").read_bytes()
+    seconds = json.loads((finished / "study.json").read_text())["seconds"]
+    study = Study(finished, SETTINGS)
+    assert study.results.remaining(TASKS) == []
+    assert study.curves_of(TASKS) == []
+    study_in(finished)
+    assert (finished / "results.csv").read_bytes() == before
+    record = json.loads((finished / "study.json").read_text())
+    assert record["sessions"] == 2
+    assert record["seconds"] > seconds
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        (Settings(1, SETTINGS.exponents, 200), "seed"),
+        (Settings(0, (-6, 1), 200), "exponents"),
+        (Settings(0, SETTINGS.exponents, 100), "benchmark_rows"),
+    ],
+)
+def test_results_of_other_settings_are_refused(finished, settings, named):
+    with pytest.raises(StudyError, match=rf"other settings \({named}\).*--fresh"):
+        Study(finished, settings)
+
+
+def test_results_that_cannot_be_trusted_are_refused(finished, tmp_path):
+    path = tmp_path / "results.csv"
+    text = (finished / "results.csv").read_text()
+    path.write_text(text)
+    with pytest.raises(StudyError, match=r"no study\.json"):
+        Study(tmp_path, SETTINGS)
+    (tmp_path / "study.json").write_text("{")
+    with pytest.raises(StudyError, match="damaged"):
+        Study(tmp_path, SETTINGS)
+    (tmp_path / "study.json").write_bytes((finished / "study.json").read_bytes())
+    path.write_text(text.replace(",glass,", ",grass,", 1))
+    with pytest.raises(StudyError, match="line 2 is damaged"):
+        Study(tmp_path, SETTINGS)
+    path.write_text(text.replace(f",{SETTINGS.run_seed('glass', 1)},", ",1,"))
+    with pytest.raises(StudyError, match="another --seed"):
+        Study(tmp_path, SETTINGS)
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(StudyError, match="not a table of a study"):
+        Study(tmp_path, SETTINGS)
+    assert Study(tmp_path, SETTINGS, fresh=True).results.lines == {}
+    assert not path.exists()
+
+
+# The numbers ----------------------------------------------------------------------------------
+
+
+def test_numbers_do_not_depend_on_jobs_or_order(finished, tmp_path):
+    study_in(tmp_path, TASKS[::-1], jobs=2)
+    assert table(tmp_path) == table(finished)
+
+
+def test_numbers_do_not_depend_on_what_else_is_run(finished, tmp_path):
+    some = [task for task in TASKS if task.method == "OPAUC" and task.run == 1]
+    study_in(tmp_path, some)
+    expected = [x for x in table(finished)[0] if (x["method"], x["run"]) == ("OPAUC", "1")]
+    assert table(tmp_path)[0] == expected
+
+
+def test_another_seed_gives_other_numbers(finished, tmp_path):
+    study_in(tmp_path, TASKS[:1], Settings(1, SETTINGS.exponents, 200))
+    assert table(tmp_path)[0][0]["seed"] != table(finished)[0][0]["seed"]
+
+
+def test_a_killed_study_goes_on_to_the_same_table(tmp_path):
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    command = [
+        sys.executable, "-m", "cbrank", "reproduce", "--quick", "--runs", "3", "--scaling", "unit",
+        "--datasets", "glass,vehicle", "--methods", "CBR_RS,AdaOAM", "--jobs", "1", "--no-report",
+        "--out", broken,
+    ]  # fmt: skip
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    wait_for_lines(broken / "results.csv", 3, process)
+    os.kill(process.pid, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert 3 <= (broken / "results.csv").read_text().count("\n") <= 12
+    subprocess.run(command, check=True, capture_output=True)
+    tasks = plan(["glass", "vehicle"], ["CBR_RS", "AdaOAM"], ["unit"], runs=3)
+    study_in(whole, tasks, quick(0))
+    assert table(broken) == table(whole)
+    assert json.loads((broken / "study.json").read_text())["sessions"] == 2

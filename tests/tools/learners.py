@@ -1,0 +1,72 @@
+"""Every ranker in every form it has, by a short name."""
+
+import numpy as np
+from sklearn.base import clone
+
+from cbrank import (
+    AdaOAMRanker,
+    CBRanker,
+    FTRLAUCRanker,
+    OAMRanker,
+    OPAUCRanker,
+    SCWRanker,
+    SPAUCRanker,
+    UniExpRanker,
+)
+
+CBR = {
+    "cbr": CBRanker(C=0.0625),
+    "cbr-paper": CBRanker(C=0.5, average=False),
+    "cbr-auto": CBRanker(),
+    "cbr-auto-diagonal": CBRanker(covariance="diagonal", policy="reservoir"),
+    "cbr-reservoir": CBRanker(C=0.0625, policy="reservoir", buffer_size=20),
+    "cbr-diagonal": CBRanker(C=0.0625, covariance="diagonal"),
+    "cbr-precision": CBRanker(
+        C=0.0625, covariance="diagonal", diagonal_update="precision", average=False
+    ),
+    "cbr-drop": CBRanker(
+        C=0.0625, covariance="diagonal", diagonal_update="drop", policy="reservoir"
+    ),
+}
+BASELINES = {
+    "oam": OAMRanker(C=0.001),
+    "oam-gradient": OAMRanker(C=0.01, update="gradient", policy="fifo"),
+    "opauc": OPAUCRanker(),
+    "opauc-sketch": OPAUCRanker(rank=8),
+    "adaoam": AdaOAMRanker(),
+    "uniexp": UniExpRanker(),
+}
+RIVALS = {
+    "scw": SCWRanker(class_weight=None),
+    "scw-diagonal": SCWRanker(C=0.1, eta=0.9, covariance="diagonal", class_weight=None),
+    "ftrl": FTRLAUCRanker(),
+    "spauc": SPAUCRanker(),
+}
+RANKERS = CBR | BASELINES | RIVALS
+SPARSE = [name for name, ranker in RANKERS.items() if not ranker.takes_dense_rows()]
+
+
+def make(name, **parameters):
+    return clone(RANKERS[name]).set_params(**({"random_state": 0} | parameters))
+
+
+def arrays(ranker):
+    """All that a ranker has learned, by name."""
+    state = {**ranker._model._asdict(), **ranker._buffer._asdict()}
+    if hasattr(ranker, "_halving"):
+        order = np.argsort(ranker._halving.alive[1:])  # which depends on who led when
+        state |= {f"rivals.{k}": v[order] for k, v in ranker._others._asdict().items()}
+        state |= {f"race.{name}": array for name, array in ranker._halving._asdict().items()}
+        state["race.alive"] = np.append(ranker._halving.alive[0], ranker._halving.alive[1:][order])
+    return {name: np.array(array) for name, array in state.items()}
+
+
+def assert_same(one, other, **tolerance):
+    """Check that two rankers have learned the same, to the bit unless a tolerance is given."""
+    one, other = arrays(one), arrays(other)
+    assert one.keys() == other.keys()
+    for name, array in one.items():
+        if tolerance:
+            np.testing.assert_allclose(array, other[name], err_msg=name, **tolerance)
+        else:
+            np.testing.assert_array_equal(array, other[name], err_msg=name)

@@ -1,0 +1,66 @@
+"""How much of `cbrank train` is reading, and how much memory it takes.
+
+``python tests/tools/reading_share.py covtype.svm --copies 1 20`` learns from a file, and from so many
+copies of it one after the other, each in a process of its own.
+"""
+
+import argparse
+import resource
+import subprocess
+import sys
+import time
+
+from cbrank import CBRanker
+from cbrank.streams import Columns, StreamScaler
+from cbrank.training import Model, Run
+
+
+def learn(path, copies, covariance, buffer_size):
+    """Learn, and print rows, seconds, the share that is not learning, and the peak of memory."""
+    ranker = CBRanker(covariance=covariance, buffer_size=buffer_size, random_state=0)
+    scaler = StreamScaler("unit") if covariance == "diagonal" else None
+    model = Model(ranker, scaler, Columns())
+    spent = 0.0
+
+    def timed(chunk, learn=model.learn):
+        nonlocal spent
+        begin = time.perf_counter()
+        learn(chunk)
+        spent += time.perf_counter() - begin
+
+    model.learn = timed
+    run = Run(model, [path] * copies)
+    steps = iter(run)
+    next(steps)  # the first chunk loads, or compiles, the kernels
+    begin, spent = time.perf_counter(), 0.0
+    for _ in steps:
+        pass
+    whole = time.perf_counter() - begin
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
+        2**20 if sys.platform == "darwin" else 2**10
+    )
+    print(
+        f"{covariance}, {copies} copies: {run.progress.rows:,} rows in {whole:.1f} s, "
+        f"reading {1 - spent / whole:.1%} of it; peak memory {peak:.0f} MiB"
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("path")
+    parser.add_argument("--copies", type=int, nargs="+", default=[1])
+    parser.add_argument("--covariance", nargs="+", default=["full", "diagonal"])
+    parser.add_argument("--buffer-size", type=int, default=10)
+    options = parser.parse_args()
+    if len(options.copies) == len(options.covariance) == 1:
+        learn(options.path, options.copies[0], options.covariance[0], options.buffer_size)
+        return
+    for covariance in options.covariance:
+        for copies in options.copies:
+            alone = ["--copies", str(copies), "--covariance", covariance]
+            size = ["--buffer-size", str(options.buffer_size)]
+            subprocess.run([sys.executable, __file__, options.path, *alone, *size], check=True)
+
+
+if __name__ == "__main__":
+    main()
