@@ -18,8 +18,8 @@ from make_compatibility import ASKED, FOLDER, trained_scores
 from make_compatibility import TABLE as TABLE_OF_BEFORE
 
 import cbrank
-from cbrank.cli import main, telling, train
-from cbrank.cli.pace import Pace
+from cbrank.cli import main, train
+from cbrank.cli.progress import Pace, TextReporter
 from cbrank.streams import Columns, open_stream
 from cbrank.training import Checkpoint, Every, Model, Run
 from cbrank.training.lock import alone, lock_file
@@ -145,7 +145,9 @@ def test_skipped_rows_are_told_and_counted(here):
 
 def test_one_label_is_enough_to_begin_with(here):
     (here / "one.svm").write_text("1 1:1\n1 1:2\n")
-    assert "say which label is the positive one" in error("train", "one.svm", "-o", "m")
+    assert "say which label is the positive one by --positive." in error(
+        "train", "one.svm", "-o", "m"
+    )
     out, err = call("train", "one.svm", "--positive", "1", "--C", "1", "-o", "m")
     assert out == "Learned from 2 rows, 2 of them positive, 1 features, C 1. Model: m\n"
     assert err == "Note: only one of the two labels was seen, so there is no ranking yet.\n"
@@ -158,7 +160,8 @@ def test_one_label_is_enough_to_begin_with(here):
 def test_errors_of_data_and_models_are_one_sentence(here):
     assert error("train", "none.svm", "-o", "m") == "none.svm: there is no such file."
     assert error("train", "table.csv", "-o", "m") == (
-        "table.csv: say which column is the label. Its columns are 'id', 'age', 'city', 'clicked'."
+        "table.csv: which column is the label? Give --label. Its columns are 'id', 'age', 'city', "
+        "'clicked'."
     )
     (here / "empty.svm").touch()
     assert error("train", "empty.svm", "-o", "m") == (
@@ -179,8 +182,8 @@ def test_a_full_covariance_of_too_many_features_says_how_large_it_would_be(here)
     (here / "wide.svm").write_text("1 1:1 20000:1\n-1 1:2\n")
     assert error("train", "wide.svm", "-o", "m") == (
         "These rows have 20,000 features so far, whose full covariance takes 3,052 MiB for each C "
-        "tried, all of it looked at for every pair: train with --covariance diagonal, or say "
-        "--covariance full if that is meant."
+        "tried, all of it looked at for every pair: train with --covariance diagonal, or with "
+        "--covariance full if a full one is meant."
     )
     call("train", "wide.svm", "--covariance", "diagonal", "-o", "m")
     call("train", "rows.svm", "-o", "narrow")
@@ -455,8 +458,8 @@ def test_a_full_disk_loses_nothing(stopped, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Model, "write", write)
         assert error("train", "rows.svm", "-o", "full/m", *KEPT, "--resume") == (
-            "full/m could not be written: No space left on device. All that was learned is in c: "
-            "see to that, and repeat the command with --resume."
+            "full/m could not be written: No space left on device. All that was learned is in c. "
+            "Mend that, and repeat the command with --resume."
         )
     assert cbrank.load("c").n_seen_.sum() == 16884
     call("train", "rows.svm", "-o", "full/m", *KEPT, "--resume")
@@ -545,12 +548,12 @@ class Clock:
 
 def test_lines_come_after_growing_times(here, capsys):
     run = Run(Model(cbrank.CBRanker(C=0.5), None, Columns()), ["rows.svm"] * 30)
-    teller, clock = telling.Words(), Clock()
-    teller.begin(run)
-    teller.pace = Pace(run, clock)
+    reporter, clock = TextReporter(), Clock()
+    reporter.begin(run)
+    reporter.pace = Pace(run, clock)
     for chunks, stream in enumerate(run, 1):
         clock.now = chunks / 2
-        teller.chunk(stream)
+        reporter.chunk(stream)
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(" rows, ")[0] for line in lines] == [
         "25,076",
@@ -570,7 +573,7 @@ def test_the_auc_since_the_last_line_is_of_the_pairs_since(here):
     pace = Pace(run, Clock(1.0))
     steps = iter(run)
     first = pace.now(next(steps))
-    pace.told()
+    pace.reported()
     pairs = run.model.ranker.n_pairs_
     second = pace.now(next(steps))
     assert first["progressive_auc_since"] == first["progressive_auc"]
