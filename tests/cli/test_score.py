@@ -146,7 +146,8 @@ def test_a_file_is_written_whole_or_not_at_all(model, data, tmp_path):
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == (
         f"Error: {data}, line 7, column 'age': 'old' is not a number; if the column "
-        "holds categories, make it categorical (onehot or hash:BITS), else drop it.\n"
+        "holds categories, name it in --categorical, as onehot or hash:BITS, else in --drop. "
+        "--categorical and --drop are options of cbrank train.\n"
     )
     assert out.read_text() == expected
     assert sorted(path.name for path in tmp_path.iterdir()) == [
@@ -167,7 +168,7 @@ def test_an_unknown_column_is_told(model, data):
     data.write_text("age,income,row,mood\n1,2,a,3\n")
     result = run("score", model, data)
     assert result.exit_code == 0
-    assert result.stderr == f"Note: {data}: passed over 'mood', which the model does not know.\n"
+    assert result.stderr == f"Note: {data}: ignored 'mood', which the model does not know.\n"
 
 
 def test_an_empty_file_has_no_scores(model, data):

@@ -364,7 +364,7 @@ def test_a_checkpoint_is_never_written_over_by_another_run(stopped):
     with (stopped / "rows.svm").open("a") as file:
         file.write("1 1:1\n")
     assert error("train", "rows.svm", "-o", "m", *KEPT, "--resume").startswith(
-        "rows.svm is not as it was when reading stopped: its size was "
+        "rows.svm has changed since reading stopped: its size was "
     )
     assert (stopped / "c").read_bytes() == before
 

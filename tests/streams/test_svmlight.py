@@ -263,7 +263,7 @@ def test_zstandard_needs_a_module(tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "_ZSTD_MODULES", ("no_such_module",))
     path = tmp_path / "x.svm.zst"
     path.write_bytes(b"\x28\xb5\x2f\xfd rest")
-    with pytest.raises(ValueError, match=r"x\.svm\.zst: Zstandard data.*pip install"):
+    with pytest.raises(ValueError, match=r"x\.svm\.zst is compressed with Zstandard.*pip install"):
         list(read_svmlight_chunks(path))
 
 

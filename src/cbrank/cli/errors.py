@@ -73,30 +73,40 @@ def _sentence(error: Exception) -> str:
 def in_flags(sentence: str) -> str:
     """Return a sentence of the library with options in the place of parameters.
 
-    Parameters that are no option of the command that runs may be one of ``cbrank train``, which
-    decides what columns mean; others are left as they are.
+    A parameter that is no option of the command that runs may be one of ``cbrank train``, which
+    decides what columns mean; any other is left as it is.
 
     Examples
     --------
     >>> from cbrank.cli.train import command
     >>> with click.Context(command):
-    ...     in_flags('pass `zero_based=True`, `covariance="diagonal"` or `label=...`.')
-    'pass --zero-based, --covariance diagonal or --label.'
+    ...     in_flags('give `zero_based=True`, `covariance="diagonal"` or `label=...`.')
+    'give --zero-based, --covariance diagonal or --label.'
     """
-    return _PARAMETER.sub(_option, sentence)
-
-
-def _option(found: re.Match[str]) -> str:
-    name, value = found[1], found[2]
-    if name in _OTHERWISE:
-        return _OTHERWISE[name]
     running, train = _commands()
-    for command, owner in ((running, ""), (train, " (of cbrank train)")):
-        for option in command.params if command else ():
-            if option.name == name and isinstance(option, click.Option):
-                bare = value in (None, "...") or option.is_flag
-                return option.opts[0] + ("" if bare else f" {value.strip(chr(34))}") + owner
-    return found[0]
+    own, of_train = _flags(running), _flags(train)
+    elsewhere = []
+
+    def option(found: re.Match[str]) -> str:
+        name, value = found[1], found[2]
+        if name not in own and name in of_train:
+            elsewhere.append(of_train[name])
+        flag = (_OTHERWISE | of_train | own).get(name)
+        if flag is None:
+            return found[0]
+        return flag if value in (None, "...", "True", "None") else f"{flag} {value.strip(chr(34))}"
+
+    sentence = _PARAMETER.sub(option, sentence)
+    if not elsewhere:
+        return sentence
+    are = "are options" if len(elsewhere) > 1 else "is an option"
+    return f"{sentence} {' and '.join(elsewhere)} {are} of cbrank train."
+
+
+def _flags(command: click.Command | None) -> dict[str, str]:
+    """Return the options of a command by the names of their parameters."""
+    options = command.params if command else []
+    return {str(option.name): option.opts[0] for option in options if option.opts[0][0] == "-"}
 
 
 def _commands() -> tuple[click.Command | None, click.Command | None]:
@@ -107,8 +117,7 @@ def _commands() -> tuple[click.Command | None, click.Command | None]:
     root = context.find_root()
     if not isinstance(root.command, click.Group):
         return context.command, None
+    running: click.Command | None = context.command
     if context is root and root.invoked_subcommand:
         running = root.command.get_command(root, root.invoked_subcommand)
-    else:
-        running = context.command
     return running, root.command.get_command(root, "train")

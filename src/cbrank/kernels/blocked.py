@@ -1,18 +1,23 @@
-"""CBR with full covariance, a block of rows at a time: what ``full`` does, as matrix products.
+"""CBR with full covariance in blocks of rows: what ``full`` computes, by matrix products.
 
-All pairs of a sweep share the new row x, and few of them fire. So within a block Sigma stays as
-it was and the updates wait as rows of F: the covariance is Sigma - F'F. A table T holds the
-buffered rows and the block's, less an origin amid them, with P = T Sigma and A = T F'. For the pair
-z = x - b then
+``full`` pays O(d^2), at the speed of memory, for each pair that it looks at and each update. Here
+Sigma stays as it is for a block of rows, and the updates of the block are *pending*: they are kept
+as the rows of F, so that the covariance is Sigma - F'F. A table T holds the buffered rows and the
+rows of the block, less a common origin, with P = T Sigma and A = T F'. For a pair z = x - b then
 
-    Sigma z = P_x - P_b - (A_x - A_b) F,    z' Sigma z = z.(P_x - P_b) - |A_x - A_b|^2,
+    (Sigma - F'F) z = P_x - P_b - (A_x - A_b) F
+    z' (Sigma - F'F) z = z.(P_x - P_b) - |A_x - A_b|^2
 
-which costs O(d) to look at and O(d |F|) to fire. In the end Sigma -= F'F and P -= A F.
+so that the variance of a pair costs O(d) and an update O(d n) with n rows in F. At the end of the
+block the pending updates are applied, Sigma -= F'F and P -= A F, as products of matrices.
 
-Digits are lost in two ways, and both are watched, so that any columns give what ``full`` gives.
-Where two rows are near each other and far from the origin (both hold a sentinel, say), P_x - P_b
-cancels: such a pair is worked out from the rows themselves, as in ``full``. Where updates have eaten
-most of a variance, what P holds of it is rounding: the block is settled and P computed anew.
+In exact arithmetic all this is the plain sweep. Two subtractions may cancel, and both are guarded,
+so that any columns give what ``full`` gives:
+
+* P_x - P_b, for *near* pairs: two rows close to each other and far from the origin, as when both
+  hold a sentinel value. Their Sigma z is computed from the rows themselves, as in ``full``.
+* P - A F, once updates have removed nearly all of a variance: what is left of it in P is
+  rounding error. The pending updates are applied at once, and P is computed anew.
 """
 
 import math
@@ -38,45 +43,64 @@ from cbrank.kernels.confidence import (
 )
 from cbrank.kernels.vectors import centre, dot, margin_of, multiply, multiply_two
 
-WORTHWHILE = 128  # columns from which this is the faster way, if a sweep has some rows
+# Columns, and buffered rows per class, from which blocks are faster than ``full``. Below, Sigma fits
+# a fast cache, or a sweep has too few pairs to repay the table.
+WORTHWHILE = 128
 FEWEST = 8
-_LONGEST = 64  # rows of a block; four times as many where Sigma is far larger than a cache
+# Rows of a block: enough for efficient matrix products; the cost of each pending update grows with
+# the number of those before it. Where Sigma is far larger than a cache (1,000 columns take
+# 8 MB) reading it is what takes the time, and blocks are four times as long.
+_LONGEST = 64
 _FAR_LARGER = 1000
-_LASTING = 512  # rows for which P is kept up to date before it is computed anew
-_LOST = 0.01  # share of a variance below which its digits are: two of sixteen may go
-_NEAR = 1e-4  # share of squared sizes below which a pair is near: again two digits may go
-_HUGE = 1e140  # size from which squares may overflow
-_PANEL = 64  # rows of Sigma updated together
-_BLUR = 8.0 * EPSILON  # a score's rounding for each column: of its sum and of the moves since
-_TINY = 1e-160  # least scale of an update: its square is next to nothing, and still a number
+# Rows for which P is carried along by P -= A F before it is computed anew from T and Sigma: rarely
+# enough to cost little, often enough that rounding errors do not add up.
+_LASTING = 512
+# Share of a variance: with less of it left, more than two of its sixteen digits are lost.
+_LOST = 0.01
+# Share of the squared sizes of x and b: a pair whose |z|^2 is less is near. Squares again, so that
+# two digits of z are lost at the most.
+_NEAR = 1e-4
+_HUGE = 1e140  # sizes above may overflow when squared; such pairs are treated as near
+_PANEL = 64  # rows of Sigma updated by one product: all at once would need a second Sigma
+# Rounding error of a score per column: of the sum mu.t, and of the updates added to it since.
+_BLUR = 8.0 * EPSILON
+# Least scale sqrt(beta) of an update: its square, 1e-320, removes next to nothing from a variance,
+# and alpha / scale stays finite.
+_TINY = 1e-160
 
 
 class _Table(NamedTuple):
-    """The buffered rows of class 0, the rows of the block, the buffered rows of class 1."""
+    """The working memory: M buffered rows of class 0, K rows of the block, M of class 1.
 
-    T: np.ndarray  # (M + K + M, d) less the origin
-    P: np.ndarray  # (M + K + M, d)
-    A: np.ndarray  # (M + K + M, n)
-    F: np.ndarray  # (n, d)
-    gain: np.ndarray  # (n,) how far the mean moved along each row of F
-    score: np.ndarray  # mu . T
-    norm: np.ndarray  # bounds of |T| in Sigma, now
-    fresh: np.ndarray  # and when P was computed
-    size: np.ndarray  # |T| in the variances alone: what rounding in P and A goes by
-    origin: np.ndarray
-    variances: np.ndarray  # (d,) when P of the buffered rows was computed
-    left: np.ndarray  # (d,) and now
-    s: np.ndarray  # (d,) Sigma z of a pair worked out from its rows
-    z: np.ndarray  # (d,)
-    found: np.ndarray  # (2, M + K + M) room for products
-    n: np.ndarray  # (1,) updates that wait
-    least: np.ndarray  # (1,) share of any variance that they leave
-    worn: np.ndarray  # (1,) whether updates have eaten most of a variance
-    blur: np.ndarray  # (1,) how far a score may be off by rounding, for a row of size 1
+    This order makes the rows of the other class, and the rows yet to come, contiguous.
+    """
+
+    T: np.ndarray  # (M + K + M, d) rows less the origin
+    P: np.ndarray  # (M + K + M, d) T Sigma
+    A: np.ndarray  # (M + K + M, n) T F'
+    F: np.ndarray  # (n, d) pending updates sqrt(beta) Sigma z: the covariance is Sigma - F'F
+    gain: np.ndarray  # (n,) the mean moved by gain * F[k] in update k
+    score: np.ndarray  # (M + K + M,) T mu
+    norm: np.ndarray  # (M + K + M,) upper bounds of sqrt(t' Sigma t), now
+    fresh: np.ndarray  # (M + K + M,) the same when P was computed
+    size: np.ndarray  # (M + K + M,) sqrt(sum t_i^2 Sigma_ii): rounding in P and A is relative to it
+    origin: np.ndarray  # (d,)
+    variances: np.ndarray  # (d,) diagonal of Sigma when P of the buffered rows was computed
+    left: np.ndarray  # (d,) diagonal of Sigma - F'F now
+    s: np.ndarray  # (d,) Sigma z of a near pair
+    z: np.ndarray  # (d,) and its z
+    found: np.ndarray  # (2, M + K + M) scratch space for products
+    n: np.ndarray  # (1,) number of pending updates
+    least: np.ndarray  # (1,) lower bound of the share of any variance that they leave
+    worn: np.ndarray  # (1,) whether they have left less than _LOST of a weight's variance
+    blur: np.ndarray  # (1,) bound of the rounding error of a score, for a row of size 1
 
 
 @jit
 def _new_table(d, capacity):
+    # Room in F. A block goes on until all but _LONGEST of it are taken, so that a row seldom has
+    # to apply updates in the middle of its sweep. More room makes for longer products, but
+    # update k costs O(d k): a quarter of the columns, within bounds.
     waiting = _LONGEST + max(64, min(d // 4, 512))
     rows = 2 * capacity + (_LONGEST if d < _FAR_LARGER else 4 * _LONGEST)
     return _Table(
@@ -113,7 +137,7 @@ def _place(table, row, x):
 
 @jit
 def _measure(table, row):
-    """Find the size of a row and a bound of its norm that rounding cannot undercut."""
+    """Compute the size of a row and an upper bound of its norm, rounding included as in ``full``."""
     square, size = 0.0, 0.0
     for i in range(table.variances.size):
         square += table.T[row, i] * table.P[row, i]
@@ -124,7 +148,7 @@ def _measure(table, row):
 
 @jit
 def _project(table, Sigma, begin, end):
-    """Compute P and the norms of some rows of the table."""
+    """Compute P, sizes and norms of the rows from `begin` to `end`."""
     product = np.dot(table.T[begin:end], Sigma)
     for row in range(begin, end):
         for i in range(Sigma.shape[0]):
@@ -135,7 +159,7 @@ def _project(table, Sigma, begin, end):
 
 @jit
 def _first(table, buffer, label):
-    """Return where the buffered rows of a class begin in the table."""
+    """Return the first row of a class's buffer in the table."""
     return label * (table.T.shape[0] - buffer.rows.shape[1])
 
 
@@ -151,7 +175,7 @@ def _project_buffers(table, buffer, Sigma):
 
 @jit
 def _begin(table, X, rows, buffer, Sigma):
-    """Put the origin amid the rows to come, and the buffered rows into the table."""
+    """Place the origin amid the next rows, and write the buffered rows to the table."""
     centre(X, rows, table.origin)
     for label in range(2):
         for slot in range(buffer.size[label]):
@@ -161,7 +185,11 @@ def _begin(table, X, rows, buffer, Sigma):
 
 @jit
 def _score(table, mu):
-    """Compute the scores, and how far rounding may put them off."""
+    """Compute the scores and the bound of their rounding error.
+
+    By Cauchy-Schwarz |mu.t| <= sqrt(sum mu_i^2 / Sigma_ii) sqrt(sum t_i^2 Sigma_ii), and the
+    second factor is the size of t.
+    """
     square = 0.0
     for i in range(mu.size):
         square += mu[i] * mu[i] / table.variances[i]
@@ -171,7 +199,7 @@ def _score(table, mu):
 
 @jit
 def _begin_block(table, X, rows, begin, model):
-    """Put the rows of a block into the table."""
+    """Write the rows of a block to the table."""
     for k in range(rows.size):
         _place(table, begin + k, X[rows[k]])
     _project(table, model.Sigma, begin, begin + rows.size)
@@ -180,7 +208,7 @@ def _begin_block(table, X, rows, begin, model):
 
 @jit
 def _take_in(table, row, source):
-    """Copy a row of the block to its place in a buffer."""
+    """Copy a row of the block to its slot in the buffer, with all that is known of it."""
     for i in range(table.T.shape[1]):
         table.T[row, i] = table.T[source, i]
         table.P[row, i] = table.P[source, i]
@@ -195,7 +223,10 @@ def _take_in(table, row, source):
 
 @jit
 def _ahead(table, x, b, new, old, mu):
-    """Return how far x is ahead of b, zero without rounding where the rows are equal."""
+    """Return mu.z, from the two scores where rounding cannot change its sign, else from z.
+
+    So ties are ties, exactly as in ``full``, and the progressive AUC is the same.
+    """
     one, other = table.score[x], table.score[b]
     doubt = TIED * (abs(one) + abs(other)) + table.blur[0] * (table.size[x] + table.size[b])
     return one - other if abs(one - other) > doubt else margin_of(mu, new, old)
@@ -203,7 +234,7 @@ def _ahead(table, x, b, new, old, mu):
 
 @jit
 def _look(table, x, b, new, old, mu):
-    """Return mu.z of a pair, the square of z, and z' Sigma z at the block's start and now."""
+    """Return mu.z, z.z, and the variance of a pair before and after the pending updates."""
     ahead, square, before, change = 0.0, 0.0, 0.0, 0.0
     for i in range(mu.size):
         z = new[i] - old[i]
@@ -217,7 +248,7 @@ def _look(table, x, b, new, old, mu):
 
 @jit
 def _is_wide(table, new, old):
-    """Say whether a weight is too wide for a pair."""
+    """Say whether a weight has to be narrowed for a pair (see ``confidence``)."""
     wide = False
     for i in range(new.size):
         wide |= narrowed(new[i] - old[i], table.left[i]) < 1.0
@@ -226,7 +257,7 @@ def _is_wide(table, new, old):
 
 @jit
 def _is_rounding(table, new, old, square, variance):
-    """Say whether z' Sigma z may be rounding, as `is_rounding` does."""
+    """Do what `is_rounding` of ``confidence`` does, with the variances as they are now."""
     if variance >= least_sound(square):
         return False
     square = 0.0
@@ -237,10 +268,11 @@ def _is_rounding(table, new, old, square, variance):
 
 @jit
 def _is_near(table, x, b, new, old, before):
-    """Say whether rows are so near, for how far they are from the origin, that digits are lost."""
+    """Say whether rows are so close, beside their distance from the origin, that P_x - P_b cancels."""
     sizes = table.size[x] + table.size[b]
+    # The quick test first: z' Sigma z is at most d times the sum of z_i^2 Sigma_ii.
     if before >= _NEAR * new.size * sizes * sizes and sizes < _HUGE:
-        return False  # as |z|^2 in Sigma is at most d times that in the variances
+        return False
     square = 0.0
     for i in range(new.size):
         square += (new[i] - old[i]) ** 2 * table.variances[i]
@@ -249,7 +281,7 @@ def _is_near(table, x, b, new, old, before):
 
 @jit
 def _difference(table, new, old):
-    """Write z; say whether it is not zero."""
+    """Write z to the table; say whether it is not zero."""
     differ = False
     for i in range(new.size):
         table.z[i] = new[i] - old[i]
@@ -259,7 +291,10 @@ def _difference(table, new, old):
 
 @jit
 def _look_closely(table, new, old, Sigma):
-    """Work Sigma z out from the rows of a pair; return z' Sigma z at the block's start and now."""
+    """Write Sigma z of a near pair, computed from its rows in O(d^2).
+
+    Return its variance before and after the pending updates.
+    """
     z, s, F, change = table.z, table.s, table.F, 0.0
     if not _difference(table, new, old):
         return 0.0, 0.0
@@ -275,10 +310,11 @@ def _look_closely(table, new, old, Sigma):
 
 @jit
 def _sigma_z(table, x, b, s):
-    """Write Sigma z of a pair as it is now."""
+    """Write Sigma z of a pair, pending updates included."""
     A, F, P, n, k = table.A, table.F, table.P, table.n[0], 0
     for i in range(s.size):
         s[i] = P[x, i] - P[b, i]
+    # Four rows of F at a time: s is then read and written once for four.
     while k + 4 <= n:
         c0, c1 = A[x, k] - A[b, k], A[x, k + 1] - A[b, k + 1]
         c2, c3 = A[x, k + 2] - A[b, k + 2], A[x, k + 3] - A[b, k + 3]
@@ -294,7 +330,11 @@ def _sigma_z(table, x, b, s):
 
 @jit
 def _fire(table, x, first, size, sign, alpha, beta, model, boost):
-    """Update the ranker with one pair (Proposition 1), whose Sigma z is the next row of F."""
+    """Update the ranker with one pair (Proposition 1), whose Sigma z is in row n of F.
+
+    The mean moves at once. The covariance waits: row n becomes sqrt(beta) Sigma z, and A and the
+    scores follow for x and the rows it is being paired with; `_spread` brings the others up to date.
+    """
     n, scale = table.n[0], max(math.sqrt(beta), _TINY)
     f, gain, worn = table.F[n], sign * alpha / scale, False
     for i in range(f.size):
@@ -312,14 +352,22 @@ def _fire(table, x, first, size, sign, alpha, beta, model, boost):
     table.A[x, n] = dot(table.T[x], f)
     table.score[x] += gain * table.A[x, n]
     table.gain[n] = gain
-    table.blur[0] += _BLUR * f.size**1.5 * abs(gain)  # f is at most sqrt(d) long in the variances
+    # |f.t| <= sqrt(sum f_i^2 / Sigma_ii) size(t), and as f_i^2 <= Sigma_ii the root is at most
+    # sqrt(d): the rounding error of this update of a score, which has d terms.
+    table.blur[0] += _BLUR * f.size**1.5 * abs(gain)
     table.n[0], table.worn[0] = n + 1, worn
     model.tally[UPDATES] += 1
 
 
 @jit
 def _meet(table, x, b, new, old, first, size, sign, C, phi, model, boost):
-    """Meet the row x with a buffered one; say if the block has to be settled, to do it anew."""
+    """Compute a pair, and update the ranker if the pair violates its constraint.
+
+    Return True if nothing was done, because the pending updates have to be applied first: the
+    caller does that and calls again. That is where F is full, where the pending updates have
+    taken nearly all of this variance, and where a weight has to be narrowed, which needs Sigma
+    itself.
+    """
     n, near = table.n[0], False
     ahead, square, before, variance = _look(table, x, b, new, old, model.mu)
     if _is_near(table, x, b, new, old, before):
@@ -332,7 +380,7 @@ def _meet(table, x, b, new, old, first, size, sign, C, phi, model, boost):
     alpha, beta = scw_step(sign * ahead, variance, C, phi)
     if alpha > 0.0:
         if square > WIDEST**2 and _is_wide(table, new, old):
-            if n == 0:
+            if n == 0:  # nothing is pending: narrow now; the caller computes P anew
                 _difference(table, new, old)
                 narrow(model, table.z)
             return True
@@ -353,7 +401,10 @@ def _meet(table, x, b, new, old, first, size, sign, C, phi, model, boost):
 
 @jit
 def _sweep(table, x, new, others, first, size, oldest, k, sign, C, phi, model, boost):
-    """Meet the row x with buffered ones, the k-th oldest first; return where it has to stop."""
+    """Pair the row x with buffered ones, from the k-th oldest on; return where it had to stop.
+
+    Pairs are skipped by the triangle bound of ``full``, less what rounding may hide in the scores.
+    """
     while k < size and not table.worn[0]:
         slot = (oldest + k) % size
         b = first + slot
@@ -369,7 +420,10 @@ def _sweep(table, x, new, others, first, size, oldest, k, sign, C, phi, model, b
 
 @jit
 def _spread(table, begin, end, old):
-    """Tell rows of the table of the updates from `old` on."""
+    """Bring A and the scores of some rows up to date with the updates from `old` on.
+
+    Done once a sweep, two updates at a time, not at each update: T is read half as often.
+    """
     T, F, found, n, k = table.T[begin:end], table.F, table.found, table.n[0], old
     while k < n:
         two = k + 1 < n
@@ -386,7 +440,11 @@ def _spread(table, begin, end, old):
 
 @jit
 def _apply(table, Sigma):
-    """Carry out the updates that wait."""
+    """Apply the pending updates: Sigma -= F'F.
+
+    Panel by panel, and only the part up to the diagonal, which is then mirrored: half the work,
+    and Sigma stays exactly symmetric. The floor of the diagonal is that of `shrink`.
+    """
     if table.n[0] == 0:
         return
     d, least = Sigma.shape[0], max(table.least[0], EPSILON)
@@ -407,11 +465,15 @@ def _apply(table, Sigma):
 
 @jit
 def _learn_row(table, x, new, end, label, C, buffer, model, phi):
-    """Meet the row x of the table with the other class; settle the block where digits get lost."""
+    """Pair the row x of the table with the other class (Algorithm 3).
+
+    Where the sweep has to stop, the pending updates are applied, P is computed anew, and the sweep
+    goes on from the pair where it stopped.
+    """
     other, sign, boost = 1 - label, 2.0 * label - 1.0, boost_of(model.tally[ROWS])
     own, first = _first(table, buffer, label), _first(table, buffer, other)
     others, oldest, size, k = buffer.rows[other], buffer.oldest[other], buffer.size[other], 0
-    for slot in range(size):
+    for slot in range(size):  # counted before the row changes the mean
         ahead = _ahead(table, x, first + slot, new, others[slot], model.mu)
         count_pair(model.tally, sign * ahead)
     while k < size:
@@ -432,7 +494,7 @@ def _learn_row(table, x, new, end, label, C, buffer, model, phi):
 
 @jit
 def _follow(table, begin, end):
-    """Bring P up to date with updates that wait; say whether much of it is lost to them."""
+    """Apply the pending updates to P: P -= A F. Say whether a norm has lost its digits by that."""
     n, lost = table.n[0], False
     change = np.dot(table.A[begin:end, :n].copy(), table.F[:n])
     for row in range(begin, end):
@@ -445,7 +507,7 @@ def _follow(table, begin, end):
 
 @jit
 def _end_block(table, buffer, Sigma):
-    """Carry out what waits; say whether P has lost digits by it."""
+    """Apply the pending updates to P and Sigma; say whether P has to be computed anew."""
     lost = False
     if table.n[0]:
         for label in range(2):
@@ -457,10 +519,11 @@ def _end_block(table, buffer, Sigma):
 
 @kernel
 def learn(X, labels, weights, order, buffer, model, parameters):
-    """Stream the rows `order` of `X` through CBR."""
+    """Learn from the rows `order` of `X`, in that order: the model of ``full.learn``."""
     capacity = buffer.rows.shape[1]
     table = _new_table(X.shape[1], capacity)
     enough, longest = table.F.shape[0] - _LONGEST, table.T.shape[0] - 2 * capacity
+    # The first block is short: how many updates a row makes is not known yet.
     at, length, age = 0, 8, _LASTING
     while at < order.size:
         if age >= _LASTING:
@@ -480,6 +543,8 @@ def learn(X, labels, weights, order, buffer, model, parameters):
                 _learn_row(table, x, new, end, label, C, buffer, model, parameters.phi)
             done += 1
         at, age = at + done, age + done
+        # As many rows as should fill F at the rate of updates of this block: P of rows that the
+        # block does not reach is computed in vain.
         length = max(4, min(longest, done * enough // max(table.n[0], 1)))
         if _end_block(table, buffer, model.Sigma):
             age = _LASTING

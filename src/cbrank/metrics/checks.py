@@ -1,4 +1,4 @@
-"""Labels, scores and weights, checked."""
+"""Validation of labels, scores and weights."""
 
 import math
 from numbers import Real
@@ -66,6 +66,7 @@ def _weights(sample_weight: ArrayLike | None, positive: NDArray[np.bool_]) -> ND
     forbid(~(np.isfinite(weights) & (weights >= 0)), weights, "sample_weight must be 0 or more")
     if not (weights[positive].any() and weights[~positive].any()):
         raise ValueError("sample_weight leaves only one class with rows that count")
+    # Sums of whole weights below 2^53 are exact; larger weights are scaled so that none overflows.
     largest = float(weights.max())
     return weights if largest < 2.0**53 else weights / largest
 
