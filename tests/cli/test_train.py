@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -19,7 +20,9 @@ from make_compatibility import TABLE as TABLE_OF_BEFORE
 
 import cbrank
 from cbrank.cli import main, train
+from cbrank.cli.options import parameter_options
 from cbrank.cli.progress import Pace, TextReporter
+from cbrank.parameters import CBR, FLAG, POSITIVE, Number, Other, Parameter
 from cbrank.streams import Columns, open_stream
 from cbrank.training import Checkpoint, Every, Model, Run
 from cbrank.training.lock import alone, lock_file
@@ -613,15 +616,52 @@ def test_checkpoints_are_due_by_rows_or_by_seconds():
 # Options ------------------------------------------------------------------------------------------
 
 
-def test_the_options_mirror_the_constructor():
-    parameters = inspect.signature(cbrank.CBRanker).parameters
+def test_the_options_are_those_of_the_table():
     options = {option.name: option for option in train.command.params}
-    assert set(parameters) - set(options) == {"shuffle", "n_passes", "random_state"}
-    for name in train._LEARNER:
-        told = re.search(r"\[default: (.*)\]", options[name].help)
-        if told:
-            value = parameters[name].default
-            assert told[1] == ("average" if value is True else str(value))
+    own = [name for name in options if name in inspect.signature(cbrank.CBRanker).parameters]
+    assert own == [parameter.name for parameter in CBR if parameter.is_option]
+    for name, parameter in ((p.name, p) for p in CBR if p.is_option):
+        text, _, default = options[name].help.partition("  [default: ")
+        assert text == parameter.help
+        expected = {True: "average", None: ""}.get(parameter.default, str(parameter.default))
+        assert default.removesuffix("]") == expected
+
+
+@pytest.mark.parametrize(
+    ("kinds", "given", "expected"),
+    [
+        ((Number(float, 0),), "0.5", 0.5),
+        ((Number(float, 0),), "0", "0.0 is not in the range x>0."),
+        ((Number(float, 0, 1, closed="left"),), "0", 0.0),
+        ((Number(float, 0, 1, closed="left"),), "1", "1.0 is not in the range 0<=x<1."),
+        ((Number(int, 1, closed="left"),), f"{10**30}", "is not in the range 1<=x<=2147483647."),
+        ((POSITIVE, "auto"), "auto", "auto"),
+        ((POSITIVE, "auto"), "2", 2.0),
+        ((POSITIVE, "auto"), "two", "'two' is not a valid float range."),
+        (("fifo", "reservoir"), "lifo", "'lifo' is not one of 'fifo', 'reservoir'."),
+        (("balanced", Other("dict", dict), None), "3", {1: 3.0}),
+        (("balanced", Other("dict", dict), None), "balanced", "balanced"),
+    ],
+)
+def test_a_kind_of_parameter_is_a_type_of_option(kinds, given, expected):
+    @click.command
+    @parameter_options([Parameter("some_name", kinds, None, "Meaning.")])
+    def command(some_name):
+        assert some_name == expected
+
+    result = CliRunner().invoke(command, ["--some-name", given])
+    assert result.exit_code == 0 or (result.exit_code == 2 and expected in result.output)
+
+
+def test_a_flag_has_two_options():
+    @click.command
+    @parameter_options([Parameter("slow", (FLAG,), False, "Take time.")])
+    def command(slow):
+        pass
+
+    (option,) = command.params
+    assert (option.opts, option.secondary_opts) == (["--slow"], ["--no-slow"])
+    assert option.help == "Take time.  [default: no-slow]"
 
 
 def test_help_names_every_command():

@@ -67,8 +67,8 @@ def _refuse_impossible(options: dict[str, Any], model: "Model") -> None:
         raise click.UsageError("--on-error skip is not for a cluster: mend the rows first.")
     if model.scaler and model.scaler.kind != "unit":
         raise click.UsageError(
-            f"--scale {model.scaler.kind} is learned row by row, which partitions cannot do apart: "
-            "say none or unit."
+            f"--scale {model.scaler.kind} is learned row by row, which separate partitions cannot do: "
+            "use none or unit."
         )
 
 

@@ -42,7 +42,7 @@ def show(as_json: bool) -> None:
 @click.argument("name")
 @AS_JSON
 def describe(name: str, as_json: bool) -> None:
-    """Tell all that is known of a data set."""
+    """Show all that is known of a data set."""
     entry = _entry(name)
     if as_json:
         click.echo(json.dumps(_facts(entry), indent=2))

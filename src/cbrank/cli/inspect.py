@@ -1,4 +1,4 @@
-"""``cbrank inspect``: what a model has seen, and what it goes by."""
+"""``cbrank inspect``: what a model has seen, and its weights."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ def command(model: Path, top: int, as_json: bool, picture: Path | None) -> None:
 
     The effect of a feature is the size of its weight times the spread (standard deviation) of the
     feature among the rows the model has buffered: how far the feature moves scores. CBR also knows
-    how sure each weight is: weight/deviation far from 0 is sure of its sign.
+    the standard deviation of each weight: where weight/deviation is far from 0, the sign is sure.
 
     \b
     Examples:

@@ -35,7 +35,7 @@ Table = dict[str, list[Any]]
     "--id",
     "id_column",
     metavar="COLUMN",
-    help="Also this column, handed through; else the --id of training.",
+    help="Also this column, as it is; else the --id of training.",
 )
 @click.option(
     "-o",
@@ -53,8 +53,8 @@ def command(
 
     The higher the score, the likelier the row is positive. DATA is svmlight, CSV or Parquet, plain
     or compressed, or - for standard input, with the columns the model was trained on, in any order.
-    Labels are not needed and not looked at. With one column there is no header line; with more
-    there is, and commas.
+    Labels are not needed and not read. A single column is written without a header line; several
+    are written as CSV with one.
 
     \b
     Examples:
@@ -72,7 +72,7 @@ def command(
     if options["std"] or options["proba"]:
         refuse_without_confidence(opened)
     if id_column is not None:
-        _hand_through(opened, id_column)
+        _use_as_id(opened, id_column)
     with open_output(output) as file:
         write = _write_json if options["as_json"] else _write_csv
         for table, first in _tables(opened, data, id_column, options):
@@ -80,11 +80,11 @@ def command(
             file.flush()
 
 
-def _hand_through(model: "Model", column: str) -> None:
-    """Make a column the id."""
+def _use_as_id(model: "Model", column: str) -> None:
+    """Make a column the one that is written beside each score."""
     names = model.columns.numeric_
     if names is None:
-        raise ValueError("svmlight text has no column to hand through: leave --id out.")
+        raise ValueError("svmlight text has no columns to write beside scores: leave --id out.")
     if column in names:
         raise ValueError(f"column {column!r} is a feature of the model and cannot be the id too.")
     if model.columns.id is not None:
@@ -95,7 +95,7 @@ def _hand_through(model: "Model", column: str) -> None:
 def _tables(
     model: "Model", data: tuple[str, ...], id_column: str | None, options: dict[str, Any]
 ) -> Iterator[tuple[Table, bool]]:
-    """Score chunk by chunk; say of each whether it is the first."""
+    """Return the columns to write for each chunk, and whether it is the first."""
     from cbrank.inspection.scoring import say  # noqa: PLC0415
 
     asked = {name: options[name] for name in ("std", "proba", "label")}
@@ -103,7 +103,9 @@ def _tables(
     for chunk in read_chunks(model, data, options, labels=False):
         with_ids = with_ids or (first and chunk.ids is not None)
         if with_ids and chunk.ids is None:
-            raise ValueError(f"{_file(chunk)} has no column {model.columns.id!r} to hand through.")
+            raise ValueError(
+                f"{_file(chunk)} has no column {model.columns.id!r} to write beside scores."
+            )
         ids = {"id": chunk.ids} if with_ids and chunk.ids is not None else {}
         yield ids | say(model, chunk.X, **asked), first
         first = False

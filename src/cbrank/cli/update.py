@@ -56,9 +56,9 @@ def command(model: Path, output: Path | None, **options: Any) -> None:
 
 
 def _is_done(facts: dict[str, Any], asked: dict[str, Any], options: dict[str, Any]) -> bool:
-    """Say whether a model is what this very run left, stopped after it had written it.
+    """Say whether a model is the result of this very run, stopped after it had written it.
 
-    Then the checkpoint that it left has no more use.
+    If so, remove the checkpoint that it left.
     """
     from cbrank.streams import open_stream  # noqa: PLC0415
     from cbrank.training.checkpoint import checksum, last_run  # noqa: PLC0415

@@ -17,7 +17,7 @@ from cbrank.streams.position import marks_from_arrays, marks_to_arrays
 from cbrank.training.lock import alone
 from cbrank.training.model import Model
 
-_LONGEST = 1000  # letters of what a file says of one option
+_LONGEST = 1000  # characters of one option in a file; a longer one is kept as a checksum
 
 
 @dataclass
@@ -86,7 +86,7 @@ class Every:
     seconds : float, optional
         After each so many seconds.
     clock : callable, optional
-        What tells the time.
+        Returns the time in seconds.
 
     Examples
     --------
@@ -159,12 +159,12 @@ class Checkpoint:
         self.path, self.asked, self.every = Path(path), in_brief(asked), every
 
     def held(self) -> AbstractContextManager[None]:
-        """Keep other processes from the checkpoint meanwhile.
+        """Keep other processes away from the checkpoint.
 
         Returns
         -------
         context manager
-            For as long as it lasts, this process is the only one.
+            While it is entered, this process is the only one.
         """
         return alone(self.path)
 
@@ -211,11 +211,11 @@ class Checkpoint:
         progress : Progress
             How far that is.
         """
-        told, arrays = progress.to_json(), dict[str, Any]()
+        reached, arrays = progress.to_json(), dict[str, Any]()
         if progress.position:
-            told["position"]["files"] = []
+            reached["position"]["files"] = []
             arrays = under("run", marks_to_arrays(progress.position.files))
-        model.write(self.path, arrays=arrays, run={"asked": self.asked, "progress": told})
+        model.write(self.path, arrays=arrays, run={"asked": self.asked, "progress": reached})
 
     def remove(self) -> None:
         """Remove the checkpoint, if there is one."""

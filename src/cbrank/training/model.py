@@ -1,4 +1,4 @@
-"""A ranker with all that files need: a scaler and the meaning of columns."""
+"""A ranker with what it takes to learn from files: a scaler and the meaning of columns."""
 
 import os
 from dataclasses import dataclass
@@ -158,7 +158,7 @@ class Model:
         refuse_unwritable(arrays, own | facts)
 
     def _gathered(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        self._make_room(self.columns.width_)  # for features of rows that were all left out
+        self._make_room(self.columns.width_)  # for features that only skipped rows had
         whole = self.ranker
         if self.scaler is not None:
             whole = Pipeline([("scaler", self.scaler), ("ranker", self.ranker)])
@@ -166,7 +166,7 @@ class Model:
         return modelfile.gather(model=whole, columns=self.columns)
 
     def _make_room(self, width: int) -> None:
-        """Widen what has learned to rows of this width: features appear as a stream goes."""
+        """Widen ranker and scaler to rows of this width: features appear as a stream goes on."""
         if self.ranker.__sklearn_is_fitted__() and width > self.ranker.n_features_in_:
             self.ranker.resize(width)
             if self.scaler is not None:
@@ -213,7 +213,7 @@ class Model:
         ndarray or csr_array of shape (n_samples, n_features)
             The scaled rows.
         """
-        if X.shape[1] > self.ranker.n_features_in_:  # of rows that were all left out
+        if X.shape[1] > self.ranker.n_features_in_:  # features that only skipped rows had
             X = X[:, : self.ranker.n_features_in_]
         return X if self.scaler is None else self.scaler.transform(X)
 

@@ -38,11 +38,11 @@ class Run:
     progress : Progress, optional
         Where to begin.
     passes : int, default=1
-        How often to read it.
+        How often to read the paths, in the same order.
     widest : int, optional
         The most features that a full covariance may have.
     checkpoint : Checkpoint, optional
-        Where to keep what was learned meanwhile.
+        Where to keep what was learned so far.
     **reading : object
         How to read: what `open_stream` takes.
 
@@ -78,7 +78,7 @@ class Run:
         self.progress = progress or Progress(None, 0, 0, 0, *_measured(model))
         self.checkpoint, self.widest, self.reading = checkpoint, widest, reading
         self.skipped = 0  # malformed rows, in one pass
-        self._can_be_kept = False  # as far as one can tell before the end
+        self._is_writable = False  # whether the model fits into a file, as far as is known yet
         self.stopped = False
         self._stream: Stream | None = None
 
@@ -88,9 +88,9 @@ class Run:
         return self.progress.position.files if self.progress.position else ()
 
     def __iter__(self) -> Generator[Stream, None, None]:
-        """Learn; after each chunk give the stream it came from."""
+        """Learn chunk by chunk, and yield the stream after each."""
         if self.progress.position is None:
-            self.keep()  # of an update: that it has begun
+            self.keep()  # an update's first checkpoint says with which model it began
         while self.progress.passes < self.passes:
             with self._open() as stream:
                 yield from self._learned(stream)
@@ -103,7 +103,7 @@ class Run:
             raise ValueError(f"There are no rows to learn from in {', '.join(self.paths)}.")
 
     def stop(self) -> None:
-        """Learn from no more chunks than are read; for a signal to call, also while it waits."""
+        """Stop after the chunks that are read already; a signal handler may call it at any time."""
         self.stopped = True
         if self._stream:
             self._stream.stop()
@@ -174,9 +174,9 @@ class Run:
         for chunk in stream:
             refuse_too_wide(self.model.ranker, chunk.X.shape[1], self.widest)
             self.model.learn(chunk)
-            if not self._can_be_kept:  # rather now than when all is learned
+            if not self._is_writable:  # better refused now than after the last row
                 self.model.refuse_unwritable()
-                self._can_be_kept = True
+                self._is_writable = True
             assert chunk.y is not None
             before = self.progress.rows
             self.progress.position = chunk.position
