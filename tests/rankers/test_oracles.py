@@ -70,7 +70,9 @@ def test_rounding_is_no_worse_than_the_papers_own(name, scaling, form, C):
 def random_state_of(ranker, X):
     """Return the state of a ranker's own generator before its first row."""
     begun = clone(ranker)
-    begun._start(X.shape[1], np.array([0, 1]), sp.issparse(X), np.random.RandomState(ranker.random_state))
+    begun._start(
+        X.shape[1], np.array([0, 1]), sparse.issparse(X), np.random.RandomState(ranker.random_state)
+    )
     return int(begun._buffer.random[0])
 
 

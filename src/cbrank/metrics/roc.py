@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cbrank.metrics.checks import checked
+from cbrank.metrics.validation import checked
 
 
 class OperatingPoint(NamedTuple):

@@ -13,7 +13,7 @@ from cbrank.modelfile.values import take, under, within
 from cbrank.rankers import Ranker
 
 # The other classes that a file may hold, and their modules. Such a class has a method
-# `_state() -> (arrays, facts)` and a class method `_from_state(arrays, facts)`, which refuses
+# `get_state() -> (arrays, facts)` and a class method `from_state(arrays, facts)`, which refuses
 # arrays and facts that make no sense; facts are JSON.
 PARTS = {"Columns": "cbrank.streams", "StreamScaler": "cbrank.streams"}
 
@@ -103,7 +103,7 @@ def _state(item: Any) -> tuple[Arrays, Facts]:
     if isinstance(item, Ranker) and type(item) is getattr(rankers, name, None):
         return ranker_state(item)
     if name in PARTS and type(item) is _part(name):
-        arrays, facts = item._state()
+        arrays, facts = item.get_state()
         return arrays, {"class": name, "facts": facts}
     known = ", ".join([*PARTS, "rankers of cbrank"])
     raise ValueError(f"A model file holds {known} and pipelines of them, not a {name}.")
@@ -118,7 +118,7 @@ def _from_state(arrays: Arrays, facts: Facts, make: RankerFrom = ranker_from) ->
         return make(kind, arrays, facts)
     if name in PARTS:
         try:
-            return _part(name)._from_state(arrays, take(facts, "facts", dict))
+            return _part(name).from_state(arrays, take(facts, "facts", dict))
         except (ArithmeticError, AttributeError, LookupError, TypeError) as error:
             raise ValueError(f"its {name} makes no sense ({error})") from None
     raise ValueError(f"its class {name!r} is not known to this version of cbrank")
@@ -157,5 +157,5 @@ def _pipeline_from(arrays: Arrays, facts: Facts, make: RankerFrom) -> Pipeline:
         if getattr(step, "n_features_in_", width) != width:
             raise ValueError(f"step {name!r} of its pipeline is not as wide as its ranker")
     pipeline = Pipeline(steps)
-    pipeline._validate_names([name for name, _ in steps])
+    pipeline._validate_names([name for name, _ in steps])  # noqa: SLF001
     return pipeline

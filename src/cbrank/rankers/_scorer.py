@@ -33,7 +33,7 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return self._weights()[columns]  # type: ignore[no-any-return]
 
     @abstractmethod
-    def _class_weights(
+    def class_weights(
         self, classes: NDArray[Any], counts: NDArray[np.int64] | None = None
     ) -> NDArray[np.float64]:
         """Return the weights of the two classes; `counts` are what "balanced" goes by."""
@@ -69,7 +69,7 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         seen = buffer.seen.copy()
         if not seen.all():
             return np.inf if seen[0] else -np.inf
-        costs = tuple(self._class_weights(self.classes_, seen).tolist())
+        costs = tuple(self.class_weights(self.classes_, seen).tolist())
         given = (*costs, getattr(self, "average", None), int(seen.sum()))
         known = self._stream_threshold
         if known is None or known[0] != given:

@@ -21,8 +21,8 @@ In short::
   the header, the two labels, new categories and new indices are added to ``columns``. To evaluate,
   ``learn=False``: features that the model does not know are left out. To score, ``labels=False``
   as well: the label column may be missing, and ``chunk.y`` is None.
-* `Columns` says what the columns mean. It is stored with the model: ``columns._state()`` gives
-  ``(arrays, facts)``, from which ``Columns._from_state(arrays, facts)`` makes it again.
+* `Columns` says what the columns mean. It is stored with the model: ``columns.get_state()`` gives
+  ``(arrays, facts)``, from which ``Columns.from_state(arrays, facts)`` makes it again.
   ``columns.classes_`` are the two labels as text, the positive one last (chunks have them as 0 and
   1); ``columns.width_`` is the number of features so far; ``columns.feature_names()`` names them.
 * `Position` is a place in a stream, and can be stored as JSON: ``position.to_json()``,
@@ -31,7 +31,7 @@ In short::
   (A chunk ends after ``chunk_rows`` rows, at 32 MiB of text or numbers, and at the end of a file,
   so that it never spans two files.)
 * `StreamScaler` scales rows by the statistics so far: ``learn_transform(X)`` to train,
-  ``transform(X)`` to score; ``_state`` and ``_from_state`` as above.
+  ``transform(X)`` to score; ``get_state`` and ``from_state`` as above.
 
 Malformed input is a ValueError of one sentence that names file, line and column; an unreadable file
 is an OSError. Chunks are read ahead in a thread, but ``columns`` and ``stream.position`` are always

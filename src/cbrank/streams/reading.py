@@ -299,7 +299,7 @@ def _read_text(
     lines, rows = Lines(opened, name), settings.rows
     form, text = (form, lines.take()) if form else _told_by_text(lines)
     if form == "svmlight":
-        settings.columns._expect(sparse=True, name=name, learn=settings.learn)
+        settings.columns.expect(sparse=True, name=name, learn=settings.learn)
         base = 0 if settings.columns.zero_based else 1
         widest = settings.columns.max_features if settings.learn else WIDEST
         parser: Parser = SvmlightParser(rows, base, widest)
