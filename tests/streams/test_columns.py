@@ -123,7 +123,9 @@ def test_svmlight_may_start_at_zero():
 
 def test_one_bad_index_cannot_make_rows_of_gigabytes():
     data = b"0 1:1\n1 16777217:1\n1 16777216:1\n"
-    with pytest.raises(ValueError, match=r"line 2, column 3.*is not between 1 and 16777216. Rows"):
+    with pytest.raises(
+        ValueError, match=r"line 2, column 3.*is not between 1 and 16777216. If rows"
+    ):
         read(data, Columns())
     chunks, stream = read(data, Columns(), on_error="skip")
     assert chunks[0].X.shape == (2, 2**24)

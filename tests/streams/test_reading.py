@@ -219,7 +219,7 @@ def test_changed_files_are_refused(tmp_path, change):
     sentence = {
         "size": rf"x\.svm has changed since reading stopped: its size was {len(SVMLIGHT)}",
         "head": "its first 64 KiB are different. Give the same file, or start anew",
-        "count": "in a stream of 1 files, and this one has 2",
+        "count": "in a stream of 1 files, and this stream has 2",
     }[change]
     with pytest.raises(ValueError, match=sentence):
         open_stream(paths, start=chunk.position)

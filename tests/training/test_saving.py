@@ -170,7 +170,7 @@ def test_columns_are_told_in_plain_types():
     again = Columns.from_state(arrays, json.loads(json.dumps(facts)))
     assert (again.label, again.drop, again.id, again.max_features) == ("y", [1, 2], 3, 9)
     for odd in ({"label": 0}, {"id": 1.5}, {"drop": [True]}, {"label": b"y"}):
-        with pytest.raises(ValueError, match="told by a column's name or its number from 1"):
+        with pytest.raises(ValueError, match="must be a column's name, or its number from 1 on"):
             Columns(**odd)
 
 

@@ -1,6 +1,8 @@
 """The numerical code: plain functions over arrays, compiled by Numba.
 
 No scikit-learn, no files and no validation: callers pass C-ordered float64 arrays, labels 0 and 1.
+Rows are always passed as read-only views. Layout and writeability are part of a type for Numba, so
+that one compiled version serves arrays of every origin, those mapped read-only by joblib included.
 Submodules are imported at their first use, so that ``import cbrank`` need not import Numba:
 
 * ``confidence``: the soft confidence-weighted step (Propositions 1 and 2) and the state of a ranker
@@ -17,11 +19,12 @@ Submodules are imported at their first use, so that ``import cbrank`` need not i
 """
 
 import importlib
+import pkgutil
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from cbrank.kernels import (
+if TYPE_CHECKING:  # to type checkers, all in a module that is not listed here is Any
+    from cbrank.kernels import (  # noqa: F401
         adaoam,
         blocked,
         buffers,
@@ -46,30 +49,7 @@ if TYPE_CHECKING:
         window_auc,
     )
 
-__all__ = [
-    "adaoam",
-    "blocked",
-    "buffers",
-    "confidence",
-    "covariances",
-    "csv",
-    "diagonal",
-    "forgetting",
-    "ftrl",
-    "full",
-    "oam",
-    "opauc",
-    "platt",
-    "random",
-    "scaling",
-    "scw",
-    "sparse_diagonal",
-    "spauc",
-    "svmlight",
-    "threads",
-    "uniexp",
-    "window_auc",
-]
+__all__ = [module.name for module in pkgutil.iter_modules(__path__) if module.name[0] != "_"]
 
 
 def __getattr__(name: str) -> ModuleType:

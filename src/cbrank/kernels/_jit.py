@@ -32,10 +32,10 @@ _OPTIONS: dict[str, Any] = {
 def jit(function: Function) -> Function:
     """Compile a function that kernels call.
 
-    One with a private name gets no wrapper for calls from Python: a wrapper takes about as long
-    to compile as the function itself.
+    One with a private name, or of a private module, gets no wrapper for calls from Python: a
+    wrapper takes about as long to compile as the function itself.
     """
-    private = function.__name__.startswith("_")
+    private = function.__name__.startswith("_") or "._" in function.__module__
     options = _OPTIONS | {"no_cfunc_wrapper": True, "no_cpython_wrapper": private}
     return numba.njit(**options)(function)  # type: ignore[no-any-return]
 

@@ -60,6 +60,7 @@ def learn(X, labels, weights, order, buffer, model, parameters):
         if weights[row] > 0.0:
             x, label = X[row], labels[row]
             other, sign = 1 - label, 2.0 * label - 1.0
+            # The step does not need these rows: they are kept to place the threshold, and counted.
             store(buffer, label, x, False)
             count_row(x, buffer.seen[label], model.mean[label], model.Gamma[label])
             if buffer.seen[other] > 0:

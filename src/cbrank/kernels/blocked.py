@@ -21,16 +21,27 @@ so that any columns give what ``full`` gives:
 """
 
 import math
-from typing import NamedTuple
 
-import numpy as np
-
+from cbrank.kernels._block_table import (
+    BLUR,
+    LONGEST,
+    LOST,
+    apply_pending,
+    begin_block,
+    begin_table,
+    end_block,
+    first_row,
+    new_table,
+    project,
+    project_buffers,
+    score,
+    spread,
+    take_in,
+)
 from cbrank.kernels._jit import jit, kernel
 from cbrank.kernels.buffers import row_weight, store
 from cbrank.kernels.confidence import (
-    EPSILON,
     ROWS,
-    SMALLEST_VARIANCE,
     TIED,
     UPDATES,
     WIDEST,
@@ -41,184 +52,25 @@ from cbrank.kernels.confidence import (
     narrowed,
     scw_step,
 )
-from cbrank.kernels.vectors import centre, dot, margin_of, multiply, multiply_two
+from cbrank.kernels.vectors import dot, margin_of, multiply
 
 # Columns, and buffered rows per class, from which blocks are faster than ``full``. Below, Sigma fits
 # a fast cache, or a sweep has too few pairs to repay the table.
 WORTHWHILE = 128
 FEWEST = 8
-# Rows of a block: enough for efficient matrix products; the cost of each pending update grows with
-# the number of those before it. Where Sigma is far larger than a cache (1,000 columns take
-# 8 MB) reading it is what takes the time, and blocks are four times as long.
-_LONGEST = 64
-_FAR_LARGER = 1000
 # Rows for which P is carried along by P -= A F before it is computed anew from T and Sigma: rarely
 # enough to cost little, often enough that rounding errors do not add up.
 _LASTING = 512
-# Share of a variance: with less of it left, more than two of its sixteen digits are lost.
-_LOST = 0.01
-# Share of the squared sizes of x and b: a pair whose |z|^2 is less is near. Squares again, so that
-# two digits of z are lost at the most.
+# Share of the squared sizes of x and b: a pair whose |z|^2 is less is near. As it is a share of
+# squares, z itself loses two digits at the most.
 _NEAR = 1e-4
 _HUGE = 1e140  # sizes above may overflow when squared; such pairs are treated as near
-_PANEL = 64  # rows of Sigma updated by one product: all at once would need a second Sigma
-# Rounding error of a score per column: of the sum mu.t, and of the updates added to it since.
-_BLUR = 8.0 * EPSILON
 # Least scale sqrt(beta) of an update: its square, 1e-320, removes next to nothing from a variance,
 # and alpha / scale stays finite.
 _TINY = 1e-160
 
 
-class _Table(NamedTuple):
-    """The working memory: M buffered rows of class 0, K rows of the block, M of class 1.
-
-    This order makes the rows of the other class, and the rows yet to come, contiguous.
-    """
-
-    T: np.ndarray  # (M + K + M, d) rows less the origin
-    P: np.ndarray  # (M + K + M, d) T Sigma
-    A: np.ndarray  # (M + K + M, n) T F'
-    F: np.ndarray  # (n, d) pending updates sqrt(beta) Sigma z: the covariance is Sigma - F'F
-    gain: np.ndarray  # (n,) the mean moved by gain * F[k] in update k
-    score: np.ndarray  # (M + K + M,) T mu
-    norm: np.ndarray  # (M + K + M,) upper bounds of sqrt(t' Sigma t), now
-    fresh: np.ndarray  # (M + K + M,) the same when P was computed
-    size: np.ndarray  # (M + K + M,) sqrt(sum t_i^2 Sigma_ii): rounding in P and A is relative to it
-    origin: np.ndarray  # (d,)
-    variances: np.ndarray  # (d,) diagonal of Sigma when P of the buffered rows was computed
-    left: np.ndarray  # (d,) diagonal of Sigma - F'F now
-    s: np.ndarray  # (d,) Sigma z of a near pair
-    z: np.ndarray  # (d,) and its z
-    found: np.ndarray  # (2, M + K + M) scratch space for products
-    n: np.ndarray  # (1,) number of pending updates
-    least: np.ndarray  # (1,) lower bound of the share of any variance that they leave
-    worn: np.ndarray  # (1,) whether they have left less than _LOST of a weight's variance
-    blur: np.ndarray  # (1,) bound of the rounding error of a score, for a row of size 1
-
-
-@jit
-def _new_table(d, capacity):
-    # Room in F. A block goes on until all but _LONGEST of it are taken, so that a row seldom has
-    # to apply updates in the middle of its sweep. More room makes for longer products, but
-    # update k costs O(d k): a quarter of the columns, within bounds.
-    waiting = _LONGEST + max(64, min(d // 4, 512))
-    rows = 2 * capacity + (_LONGEST if d < _FAR_LARGER else 4 * _LONGEST)
-    return _Table(
-        np.empty((rows, d)),
-        np.empty((rows, d)),
-        np.empty((rows, waiting)),
-        np.empty((waiting, d)),
-        np.empty(waiting),
-        np.empty(rows),
-        np.empty(rows),
-        np.empty(rows),
-        np.empty(rows),
-        np.zeros(d),
-        np.empty(d),
-        np.empty(d),
-        np.empty(d),
-        np.empty(d),
-        np.empty((2, rows)),
-        np.zeros(1, np.int64),
-        np.ones(1),
-        np.zeros(1, np.bool_),
-        np.zeros(1),
-    )
-
-
-# The table -----------------------------------------------------------------------------------------
-
-
-@jit
-def _place(table, row, x):
-    for i in range(x.size):
-        table.T[row, i] = x[i] - table.origin[i]
-
-
-@jit
-def _measure(table, row):
-    """Compute the size of a row and an upper bound of its norm, rounding included as in ``full``."""
-    square, size = 0.0, 0.0
-    for i in range(table.variances.size):
-        square += table.T[row, i] * table.P[row, i]
-        size += table.T[row, i] * table.T[row, i] * table.variances[i]
-    rounding = EPSILON * table.variances.size**2 * size
-    table.size[row], table.norm[row] = math.sqrt(size), math.sqrt(max(square, 0.0) + rounding)
-
-
-@jit
-def _project(table, Sigma, begin, end):
-    """Compute P, sizes and norms of the rows from `begin` to `end`."""
-    product = np.dot(table.T[begin:end], Sigma)
-    for row in range(begin, end):
-        for i in range(Sigma.shape[0]):
-            table.P[row, i] = product[row - begin, i]
-        _measure(table, row)
-        table.fresh[row] = table.norm[row]
-
-
-@jit
-def _first(table, buffer, label):
-    """Return the first row of a class's buffer in the table."""
-    return label * (table.T.shape[0] - buffer.rows.shape[1])
-
-
-@jit
-def _project_buffers(table, buffer, Sigma):
-    for i in range(Sigma.shape[0]):
-        table.variances[i] = table.left[i] = Sigma[i, i]
-    table.worn[0] = False
-    for label in range(2):
-        first = _first(table, buffer, label)
-        _project(table, Sigma, first, first + buffer.size[label])
-
-
-@jit
-def _begin(table, X, rows, buffer, Sigma):
-    """Place the origin amid the next rows, and write the buffered rows to the table."""
-    centre(X, rows, table.origin)
-    for label in range(2):
-        for slot in range(buffer.size[label]):
-            _place(table, _first(table, buffer, label) + slot, buffer.rows[label, slot])
-    _project_buffers(table, buffer, Sigma)
-
-
-@jit
-def _score(table, mu):
-    """Compute the scores and the bound of their rounding error.
-
-    By Cauchy-Schwarz |mu.t| <= sqrt(sum mu_i^2 / Sigma_ii) sqrt(sum t_i^2 Sigma_ii), and the
-    second factor is the size of t.
-    """
-    square = 0.0
-    for i in range(mu.size):
-        square += mu[i] * mu[i] / table.variances[i]
-    table.blur[0] = _BLUR * mu.size * math.sqrt(square)
-    multiply(table.T, mu, table.score)
-
-
-@jit
-def _begin_block(table, X, rows, begin, model):
-    """Write the rows of a block to the table."""
-    for k in range(rows.size):
-        _place(table, begin + k, X[rows[k]])
-    _project(table, model.Sigma, begin, begin + rows.size)
-    _score(table, model.mu)
-
-
-@jit
-def _take_in(table, row, source):
-    """Copy a row of the block to its slot in the buffer, with all that is known of it."""
-    for i in range(table.T.shape[1]):
-        table.T[row, i] = table.T[source, i]
-        table.P[row, i] = table.P[source, i]
-    for k in range(table.n[0]):
-        table.A[row, k] = table.A[source, k]
-    table.score[row], table.size[row] = table.score[source], table.size[source]
-    table.norm[row], table.fresh[row] = table.norm[source], table.fresh[source]
-
-
-# A pair --------------------------------------------------------------------------------------------
+# A pair -------------------------------------------------------------------------------------------
 
 
 @jit
@@ -333,7 +185,7 @@ def _fire(table, x, first, size, sign, alpha, beta, model, boost):
     """Update the ranker with one pair (Proposition 1), whose Sigma z is in row n of F.
 
     The mean moves at once. The covariance waits: row n becomes sqrt(beta) Sigma z, and A and the
-    scores follow for x and the rows it is being paired with; `_spread` brings the others up to date.
+    scores follow for x and the rows it is being paired with; `spread` brings the others up to date.
     """
     n, scale = table.n[0], max(math.sqrt(beta), _TINY)
     f, gain, worn = table.F[n], sign * alpha / scale, False
@@ -341,7 +193,7 @@ def _fire(table, x, first, size, sign, alpha, beta, model, boost):
         f[i] *= scale
         model.mu[i] += gain * f[i]
         table.left[i] -= f[i] * f[i]
-        worn |= table.left[i] < _LOST * table.variances[i]
+        worn |= table.left[i] < LOST * table.variances[i]
     for i in range(model.lag.size):
         model.lag[i] -= boost * gain * f[i]
     ahead = table.found[0]
@@ -354,7 +206,7 @@ def _fire(table, x, first, size, sign, alpha, beta, model, boost):
     table.gain[n] = gain
     # |f.t| <= sqrt(sum f_i^2 / Sigma_ii) size(t), and as f_i^2 <= Sigma_ii the root is at most
     # sqrt(d): the rounding error of this update of a score, which has d terms.
-    table.blur[0] += _BLUR * f.size**1.5 * abs(gain)
+    table.blur[0] += BLUR * f.size**1.5 * abs(gain)
     table.n[0], table.worn[0] = n + 1, worn
     model.tally[UPDATES] += 1
 
@@ -375,7 +227,7 @@ def _meet(table, x, b, new, old, first, size, sign, C, phi, model, boost):
         before, variance = _look_closely(table, new, old, model.Sigma)
     if _is_rounding(table, new, old, square, variance):
         return False
-    if n and before > 0.0 and not variance >= _LOST * before:
+    if n and before > 0.0 and not variance >= LOST * before:
         return True
     alpha, beta = scw_step(sign * ahead, variance, C, phi)
     if alpha > 0.0:
@@ -396,7 +248,7 @@ def _meet(table, x, b, new, old, first, size, sign, C, phi, model, boost):
     return False
 
 
-# A row ---------------------------------------------------------------------------------------------
+# A row --------------------------------------------------------------------------------------------
 
 
 @jit
@@ -419,51 +271,6 @@ def _sweep(table, x, new, others, first, size, oldest, k, sign, C, phi, model, b
 
 
 @jit
-def _spread(table, begin, end, old):
-    """Bring A and the scores of some rows up to date with the updates from `old` on.
-
-    Done once a sweep, two updates at a time, not at each update: T is read half as often.
-    """
-    T, F, found, n, k = table.T[begin:end], table.F, table.found, table.n[0], old
-    while k < n:
-        two = k + 1 < n
-        if two:
-            multiply_two(T, F[k], F[k + 1], found[0], found[1])
-        else:
-            multiply(T, F[k], found[0])
-        for j in range(1 + two):
-            for row in range(begin, end):
-                table.A[row, k + j] = found[j, row - begin]
-                table.score[row] += table.gain[k + j] * found[j, row - begin]
-        k += 2
-
-
-@jit
-def _apply(table, Sigma):
-    """Apply the pending updates: Sigma -= F'F.
-
-    Panel by panel, and only the part up to the diagonal, which is then mirrored: half the work,
-    and Sigma stays exactly symmetric. The floor of the diagonal is that of `shrink`.
-    """
-    if table.n[0] == 0:
-        return
-    d, least = Sigma.shape[0], max(table.least[0], EPSILON)
-    columns = table.F[: table.n[0]].T.copy()
-    for begin in range(0, d, _PANEL):
-        end = min(begin + _PANEL, d)
-        change = np.dot(columns[begin:end], columns[:end].T)
-        for i in range(begin, end):
-            floor = max(least * Sigma[i, i], SMALLEST_VARIANCE)
-            for j in range(end):
-                Sigma[i, j] -= change[i - begin, j]
-            Sigma[i, i] = max(Sigma[i, i], floor)
-        for j in range(end):
-            for i in range(max(begin, j + 1), end):
-                Sigma[j, i] = Sigma[i, j]
-    table.n[0], table.least[0] = 0, 1.0
-
-
-@jit
 def _learn_row(table, x, new, end, label, C, buffer, model, phi):
     """Pair the row x of the table with the other class (Algorithm 3).
 
@@ -471,7 +278,7 @@ def _learn_row(table, x, new, end, label, C, buffer, model, phi):
     goes on from the pair where it stopped.
     """
     other, sign, boost = 1 - label, 2.0 * label - 1.0, boost_of(model.tally[ROWS])
-    own, first = _first(table, buffer, label), _first(table, buffer, other)
+    own, first = first_row(table, buffer, label), first_row(table, buffer, other)
     others, oldest, size, k = buffer.rows[other], buffer.oldest[other], buffer.size[other], 0
     for slot in range(size):  # counted before the row changes the mean
         ahead = _ahead(table, x, first + slot, new, others[slot], model.mu)
@@ -479,65 +286,40 @@ def _learn_row(table, x, new, end, label, C, buffer, model, phi):
     while k < size:
         old = table.n[0]
         k = _sweep(table, x, new, others, first, size, oldest, k, sign, C, phi, model, boost)
-        _spread(table, own, own + buffer.size[label], old)
-        _spread(table, x + 1, end, old)
+        spread(table, own, own + buffer.size[label], old)
+        spread(table, x + 1, end, old)
         if k < size or table.worn[0]:
-            _apply(table, model.Sigma)
-            _project_buffers(table, buffer, model.Sigma)
-            _project(table, model.Sigma, x, end)
-            _score(table, model.mu)
+            apply_pending(table, model.Sigma)
+            project_buffers(table, buffer, model.Sigma)
+            project(table, model.Sigma, x, end)
+            score(table, model.mu)
     model.tally[ROWS] += 1
 
 
-# A block -------------------------------------------------------------------------------------------
-
-
-@jit
-def _follow(table, begin, end):
-    """Apply the pending updates to P: P -= A F. Say whether a norm has lost its digits by that."""
-    n, lost = table.n[0], False
-    change = np.dot(table.A[begin:end, :n].copy(), table.F[:n])
-    for row in range(begin, end):
-        for i in range(table.P.shape[1]):
-            table.P[row, i] -= change[row - begin, i]
-        _measure(table, row)
-        lost |= not table.norm[row] ** 2 >= _LOST * table.fresh[row] ** 2
-    return lost
-
-
-@jit
-def _end_block(table, buffer, Sigma):
-    """Apply the pending updates to P and Sigma; say whether P has to be computed anew."""
-    lost = False
-    if table.n[0]:
-        for label in range(2):
-            first = _first(table, buffer, label)
-            lost |= _follow(table, first, first + buffer.size[label])
-        _apply(table, Sigma)
-    return lost
+# A block ------------------------------------------------------------------------------------------
 
 
 @kernel
 def learn(X, labels, weights, order, buffer, model, parameters):
     """Learn from the rows `order` of `X`, in that order: the model of ``full.learn``."""
     capacity = buffer.rows.shape[1]
-    table = _new_table(X.shape[1], capacity)
-    enough, longest = table.F.shape[0] - _LONGEST, table.T.shape[0] - 2 * capacity
+    table = new_table(X.shape[1], capacity)
+    enough, longest = table.F.shape[0] - LONGEST, table.T.shape[0] - 2 * capacity
     # The first block is short: how many updates a row makes is not known yet.
     at, length, age = 0, 8, _LASTING
     while at < order.size:
         if age >= _LASTING:
-            _begin(table, X, order[at : at + _LONGEST], buffer, model.Sigma)
+            begin_table(table, X, order[at : at + LONGEST], buffer, model.Sigma)
             age = 0
         rows, done = order[at : at + length], 0
-        _begin_block(table, X, rows, capacity, model)
+        begin_block(table, X, rows, capacity, model)
         while done < rows.size and table.n[0] <= enough:
             row, x = rows[done], capacity + done
             if weights[row] > 0.0:
                 label, new = labels[row], X[row]
                 slot = store(buffer, label, new, parameters.reservoir)
                 if slot >= 0:
-                    _take_in(table, _first(table, buffer, label) + slot, x)
+                    take_in(table, first_row(table, buffer, label) + slot, x)
                 C = parameters.C * row_weight(buffer, label, weights[row], parameters.balanced)
                 end = capacity + rows.size
                 _learn_row(table, x, new, end, label, C, buffer, model, parameters.phi)
@@ -546,5 +328,5 @@ def learn(X, labels, weights, order, buffer, model, parameters):
         # As many rows as should fill F at the rate of updates of this block: P of rows that the
         # block does not reach is computed in vain.
         length = max(4, min(longest, done * enough // max(table.n[0], 1)))
-        if _end_block(table, buffer, model.Sigma):
+        if end_block(table, buffer, model.Sigma):
             age = _LASTING

@@ -43,7 +43,7 @@ def more_precise(G, z, beta, information, form):
     """Return the precision of a feature after an update by z."""
     if form == PRECISION:
         more = G + information * z * z
-    elif form == DROP:
+    elif form == DROP:  # 1 / G - beta (z / G)^2, kept above zero whatever the rounding
         more = G / max(1.0 - beta * z * z / G, EPSILON)
     else:
         more = G + beta * z * z
@@ -139,7 +139,7 @@ def learn(X, labels, weights, order, buffer, model, parameters):
     """Learn from the rows `order` of `X`, in that order (Algorithm 1)."""
     capacity, measured = buffer.rows.shape[1], order.size >= _FEW
     origin, margins = np.zeros(X.shape[1]), np.empty(capacity)
-    norms = np.full((2, capacity), np.inf)
+    norms = np.full((2, capacity), np.inf)  # with infinite norms no pair is skipped
     if measured:
         centre(X, order, origin)
         for label in range(2):

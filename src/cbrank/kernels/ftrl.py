@@ -74,6 +74,7 @@ def learn(X, labels, weights, order, buffer, model, parameters):
     for row in order:
         if weights[row] > 0.0:
             x, label = X[row], labels[row]
+            # The step does not need these rows: they are kept to place the threshold, and counted.
             store(buffer, label, x, False)
             pull = _pull(dot(model.w, x), label, buffer, model.mean_score)
             weight = row_weight(buffer, label, weights[row], parameters.balanced)

@@ -27,7 +27,7 @@ class Parameters(NamedTuple):
     """Hyper-parameters, as the kernels take them."""
 
     C: float
-    gradient: bool
+    gradient: bool  # one step for all pairs of a row, else one for each in turn
     reservoir: bool
     balanced: bool
 
@@ -134,6 +134,7 @@ def learn(X, labels, weights, order, buffer, model, parameters):
 @kernel
 def learn_sparse(X, labels, weights, order, buffer, model, parameters):
     """Learn from the sparse rows `order` of `X`, in that order."""
+    # z = x - b has no more entries than both rows together.
     capacity, room = buffer.length.shape[1], 2 * buffer.values.shape[2]
     z_at, z, wrong = np.empty(room, np.int32), np.empty(room), np.empty(capacity, np.bool_)
     for row in order:

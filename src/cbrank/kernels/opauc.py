@@ -87,6 +87,7 @@ def learn(X, labels, weights, order, buffer, model, parameters):
     for row in order:
         if weights[row] > 0.0:
             x, label = X[row], labels[row]
+            # The step does not need these rows: they are kept to place the threshold, and counted.
             store(buffer, label, x, False)
             count_row(x, buffer.seen[label], model.mean[label], model.Gamma[label])
             if buffer.seen[1 - label] > 0:

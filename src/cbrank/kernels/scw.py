@@ -59,6 +59,7 @@ def learn_full(X, labels, weights, order, buffer, model, parameters):
     for row in order:
         if weights[row] > 0.0:
             x, label = X[row], labels[row]
+            # The step does not need these rows: they are kept to place the threshold, and counted.
             store(buffer, label, x, False)
             C = parameters.C * row_weight(buffer, label, weights[row], parameters.balanced)
             _full_row(x, 2.0 * label - 1.0, C, parameters.phi, model, s)

@@ -49,6 +49,7 @@ def _row(x, label, weight, buffer, model, parameters, change):
     rows = buffer.seen[0] + buffer.seen[1]
     share, both = buffer.seen[1 - label] / rows, buffer.seen[0] / rows * buffer.seen[1] / rows
     step = parameters.step * row_weight(buffer, label, weight, parameters.balanced)
+    # The proximal step is w <- (w - step g) / (1 + step regularization), here as a change of w.
     shrinking = 1.0 + step * parameters.regularization
     for i in range(x.size):
         g = share * spread * (x[i] - own[i]) + both * (1.0 + gap) * (mean[0, i] - mean[1, i])
@@ -62,6 +63,7 @@ def learn(X, labels, weights, order, buffer, model, parameters):
     change = np.empty_like(model.w)
     for row in order:
         if weights[row] > 0.0:
+            # The step does not need these rows: they are kept to place the threshold, and counted.
             store(buffer, labels[row], X[row], False)
             _row(X[row], labels[row], weights[row], buffer, model, parameters, change)
 

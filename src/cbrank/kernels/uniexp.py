@@ -47,6 +47,7 @@ def learn(X, labels, weights, order, buffer, model, parameters):
     for row in order:
         if weights[row] > 0.0:
             x, label = X[row], labels[row]
+            # The step does not need these rows: they are kept to place the threshold, and counted.
             store(buffer, label, x, False)
             pull = _pull(dot(model.w, x), label, weights[row], buffer, parameters)
             take_step(model.w, pull * x, model.diverged, buffer.seen.sum())

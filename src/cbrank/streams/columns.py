@@ -13,9 +13,8 @@ from scipy.sparse import csr_array
 
 from cbrank.streams import columns_state
 from cbrank.streams.categories import Met, Table, tables_of
-from cbrank.streams.columns_state import WIDEST
 from cbrank.streams.labels import LONGEST, Labels
-from cbrank.streams.rows import Rows
+from cbrank.streams.rows import WIDEST, Rows
 
 _DROPPED = -1  # as in cbrank.kernels.csv, which is not imported before it is needed
 _NAMED = 12  # columns that a message lists
@@ -114,12 +113,12 @@ class Columns:
         self._met = Met()
 
     def have_learned(self) -> bool:
-        """Say whether any file has told what the columns are.
+        """Say whether the columns have been learned from a file.
 
         Returns
         -------
         bool
-            Whether rows can be read by them.
+            Whether other rows can be read by them.
         """
         return self._sparse is not None
 
@@ -338,7 +337,7 @@ class Columns:
     # Storing -----------------------------------------------------------------------------------
 
     def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Return all that is known, to be kept.
+        """Return the state, to be saved.
 
         Returns
         -------
@@ -366,7 +365,7 @@ class Columns:
 
     @classmethod
     def from_state(cls, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> Self:
-        """Return the columns of `get_state`.
+        """Make columns from the state of `get_state`.
 
         Parameters
         ----------
@@ -378,12 +377,12 @@ class Columns:
         Returns
         -------
         Columns
-            What the columns mean, as it was.
+            The columns as they were.
 
         Raises
         ------
         ValueError
-            If they make no sense.
+            If the state is inconsistent.
         """
         kept = columns_state.kept_in(arrays, facts)
         columns = cls(
@@ -418,12 +417,12 @@ class Columns:
         self.width_ += len(met)
 
     def cut(self, width: int) -> None:
-        """Leave out the last features, which only rows that were left out have shown.
+        """Drop the last features, which occurred only in rows that were not learned from.
 
         Parameters
         ----------
         width : int
-            How many features there are from now on.
+            The number of features from now on.
         """
         fixed = 0 if self._sparse else self.width_ - len(self._met)
         if not fixed <= width <= self.width_:

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 
 from cbrank.streams.categories import MOST_BITS, MOST_LISTED, MOST_TABLES, ONEHOT, Met
 from cbrank.streams.labels import canonical
+from cbrank.streams.rows import WIDEST
 from cbrank.streams.texts import Texts, has_twins
 
 Arrays = Mapping[str, NDArray[Any]]
 Facts = Mapping[str, Any]
 
-WIDEST = 2**31 - 1  # features: indices of sparse rows are int32
 # Limits that bound the memory for opening a forged file: columns of a table, and dropped ones, which
 # take some 80 bytes each.
 MOST_COLUMNS = 2**22

@@ -10,6 +10,7 @@ FIRST_FEW = 10  # malformed rows that are reported one by one; the others are on
 # Of text, or of numbers: with wide rows a chunk has fewer rows than asked for, so that memory does not
 # depend on the width. Up to five chunks exist at a time.
 CHUNK_BYTES = 2**25
+WIDEST = 2**31 - 1  # features: indices of sparse rows are int32
 _NUMBER, _TEXT = 8, 64  # bytes of a number; of a short string as a Python object
 
 

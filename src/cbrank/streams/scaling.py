@@ -173,12 +173,12 @@ class StreamScaler(Owner, OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
         return scaled
 
     def resize(self, width: int) -> None:
-        """Make room for features that a stream has not shown before.
+        """Add features that the stream did not have before.
 
         Parameters
         ----------
         width : int
-            How many features there are from now on.
+            The number of features from now on.
         """
         with self._own.lock:
             self._known = _widened(self._known, width)
@@ -240,7 +240,7 @@ class StreamScaler(Owner, OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
         return out
 
     def centre_and_divisor(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return what dense rows are shifted and scaled by.
+        """Return what is subtracted from dense rows, and what they are divided by.
 
         Returns
         -------
@@ -257,7 +257,7 @@ class StreamScaler(Owner, OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
         return centre, 1.0 / self.transform(ones).data
 
     def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Return all that is known, to be kept.
+        """Return the state, to be saved.
 
         Returns
         -------
@@ -270,7 +270,7 @@ class StreamScaler(Owner, OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
 
     @classmethod
     def from_state(cls, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> Self:
-        """Return the scaler of `get_state`.
+        """Make a scaler from the state of `get_state`.
 
         Parameters
         ----------
@@ -287,7 +287,7 @@ class StreamScaler(Owner, OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
         Raises
         ------
         ValueError
-            If they make no sense.
+            If the state is inconsistent.
         """
         scaler = cls(facts["kind"])
         scaler._validate_params()

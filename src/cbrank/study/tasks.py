@@ -7,7 +7,7 @@ from threadpoolctl import threadpool_limits
 
 from cbrank import datasets
 from cbrank.datasets.entry import Table
-from cbrank.study.methods import METHODS
+from cbrank.methods import METHODS
 from cbrank.study.protocol import evaluate
 from cbrank.study.settings import RUNS, SCALINGS, Scaling, Settings
 
@@ -40,7 +40,7 @@ def plan(
     names : iterable of str
         Data sets.
     methods : iterable of str
-        Methods; each runs on the data sets of its own tables.
+        Methods; each runs on the kinds of data sets that it is registered for.
     scalings : iterable of {"unit", "standard", "none"}
         What is done to the rows. By default all three, and "unit" alone for text.
     runs : int, optional
@@ -63,7 +63,7 @@ def plan(
         for table in [datasets.info(name).table]
         for scaling in chosen or usual[table]
         for method in methods
-        if table in METHODS[method].tables
+        if table in METHODS[method].kinds
         for run in range(runs or RUNS[table])
     ]
     return sorted(set(tasks), key=place)
