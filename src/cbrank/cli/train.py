@@ -62,7 +62,7 @@ def command(output: Path, **options: Any) -> None:
     the same path, learn from their files separately, and what they learned is merged after each of
     the --passes.
     """  # noqa: D301
-    from cbrank.training.run import WIDEST_FULL  # noqa: PLC0415
+    from cbrank.training.model import WIDEST_FULL  # noqa: PLC0415
 
     names = (*_LEARNER, "scale", "seed", *COLUMNS, *READING, "passes")
     asked = {"command": "train"} | {name: _json(options[name]) for name in names}

@@ -36,7 +36,7 @@ def command(model: Path, output: Path | None, **options: Any) -> None:
     """  # noqa: D301
     from cbrank import modelfile  # noqa: PLC0415
     from cbrank.training import Model  # noqa: PLC0415
-    from cbrank.training.run import WIDEST_FULL  # noqa: PLC0415
+    from cbrank.training.model import WIDEST_FULL  # noqa: PLC0415
 
     arrays, facts = modelfile.read(model)
     old = Model.restore(model, arrays, facts)

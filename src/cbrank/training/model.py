@@ -10,12 +10,19 @@ from sklearn.pipeline import Pipeline
 
 from cbrank import modelfile
 from cbrank.modelfile.container import refuse_unwritable
-from cbrank.rankers import Ranker
+from cbrank.rankers import CBRanker, Ranker
 from cbrank.streams import Chunk, Columns, StreamScaler
+
+# Features of a full covariance that nobody asked for by name: 32 MiB, all of it read for each pair.
+WIDEST_FULL = 2048
 
 
 class NoColumnsError(modelfile.ModelFileError):
     """A model file that does not say what the columns of a file mean."""
+
+
+class TooWideError(ValueError):
+    """Rows whose full covariance would be larger than anybody asked for."""
 
 
 @dataclass
@@ -227,3 +234,15 @@ def _fit_together(ranker: Ranker, columns: Columns) -> None:
     if ranker.n_seen_[0] and len(columns.classes_) < 2:
         raise ValueError("its ranker has seen a label that its columns do not know")
     columns.cut(ranker.n_features_in_)
+
+
+def refuse_too_wide(ranker: Ranker, width: int, widest: int | None) -> None:
+    """Refuse rows whose full covariance would be larger than anybody asked for."""
+    full = isinstance(ranker, CBRanker) and ranker.covariance == "full"
+    if full and widest is not None and width > widest:
+        each = " for each C tried" if ranker.C == "auto" else ""
+        raise TooWideError(
+            f"These rows have {width:,} features so far, whose full covariance takes "
+            f"{8 * width**2 / 2**20:,.0f} MiB{each}, all of it looked at for every pair: train "
+            'with `covariance="diagonal"`, or with `widest=None` if a full one is meant.'
+        )

@@ -5,22 +5,15 @@ import os
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
-from cbrank.rankers import CBRanker, Ranker
+from cbrank.rankers import CBRanker
 from cbrank.streams import FileMark, Position, Stream, open_stream
 from cbrank.streams.position import MOST_FILES
 from cbrank.training.checkpoint import Checkpoint, Progress
-from cbrank.training.model import Model
-
-# Features of a full covariance that nobody asked for by name: 32 MiB, all of it read for each pair.
-WIDEST_FULL = 2048
+from cbrank.training.model import Model, refuse_too_wide
 
 
 class NotWrittenError(OSError):
     """A model that could not be written; the checkpoint of its run has all that was learned."""
-
-
-class TooWideError(ValueError):
-    """Rows whose full covariance would be larger than anybody asked for."""
 
 
 class Run:
@@ -185,18 +178,6 @@ class Run:
             if self.checkpoint and self.checkpoint.every.due(before, self.progress.rows):
                 self.keep()
             yield stream
-
-
-def refuse_too_wide(ranker: Ranker, width: int, widest: int | None) -> None:
-    """Refuse rows whose full covariance would be larger than anybody asked for."""
-    full = isinstance(ranker, CBRanker) and ranker.covariance == "full"
-    if full and widest is not None and width > widest:
-        each = " for each C tried" if ranker.C == "auto" else ""
-        raise TooWideError(
-            f"These rows have {width:,} features so far, whose full covariance takes "
-            f"{8 * width**2 / 2**20:,.0f} MiB{each}, all of it looked at for every pair: train "
-            'with `covariance="diagonal"`, or with `widest=None` if a full one is meant.'
-        )
 
 
 def _measured(model: Model) -> tuple[int, float]:
