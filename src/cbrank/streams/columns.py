@@ -258,7 +258,7 @@ class Columns:
         if self.width_ >= self.max_features:
             raise ValueError(
                 f"column {table.name!r} has so many categories that rows would be wider than "
-                f"max_features={self.max_features}; hash it with hash:BITS."
+                f"`max_features={self.max_features}`; hash it, by hash:BITS in `categorical`."
             )
         table.add(cell, self.width_)
         self._met.append(table.number, cell)
@@ -268,7 +268,9 @@ class Columns:
 
     def _learn_header(self, header: Sequence[str], name: str, labelled: bool) -> None:
         if self.label is None and labelled:
-            raise ValueError(f"{name}: say which column is the label. {_listed(header)}")
+            raise ValueError(
+                f"{name}: which column is the label? Give `label=...`. {_listed(header)}"
+            )
         known = set(header)
         self.label = _find(self.label, header, known, name)
         self.id = _find(self.id, header, known, name)

@@ -166,8 +166,8 @@ class CsvParser:
         if cell.strip(b'"').lower().decode("latin-1") in _GAPS:
             return f"{shown(cell)} is not a finite number; {_FILL}."
         return (
-            f"{shown(cell)} is not a number; if the column holds categories, make it categorical "
-            "(onehot or hash:BITS), else drop it."
+            f"{shown(cell)} is not a number; if the column holds categories, name it in "
+            "`categorical`, as onehot or hash:BITS, else in `drop`."
         )
 
 
