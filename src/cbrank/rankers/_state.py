@@ -306,7 +306,7 @@ class Stateful(Owner, LinearScorer):
             facts[name] for name in ("began_with", "sparse", "n_features")
         )
         now, first = cls(**facts["parameters"]), cls(**facts["parameters"] | began_with)
-        classes = _state_checks.check_classes(facts["classes"])
+        classes = _two_labels(facts["classes"])
         now._validate_params()
         try:
             now.class_weights(classes)
@@ -350,3 +350,14 @@ def _writeable(arrays: Any) -> Any:
     if all(array.flags.writeable for array in arrays):
         return arrays
     return type(arrays)(*(np.array(array) for array in arrays))
+
+
+def _two_labels(classes: Any) -> NDArray[Any]:
+    """Return two labels in order; refuse anything else."""
+    labels: NDArray[Any] = np.asarray(classes)
+    try:
+        if np.array_equal(labels, checks.check_classes(labels)):
+            return labels
+    except TypeError:
+        pass
+    raise ValueError("its classes are not two labels in order")
