@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from cbrank.rankers._state import Stateful
+    from cbrank.rankers.state import Stateful
 
 Arrays = dict[str, NDArray[Any]]
 Facts = dict[str, Any]
