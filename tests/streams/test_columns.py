@@ -117,7 +117,7 @@ def test_svmlight_may_start_at_zero():
     chunks, _ = read(b"0 0:1\n1 1:2\n", columns)
     assert chunks[0].X.toarray().tolist() == [[1, 0], [0, 2]]
     assert stored(columns).zero_based
-    with pytest.raises(ValueError, match=r"line 1, column 3.*say zero_based=True"):
+    with pytest.raises(ValueError, match=r"line 1, column 3.*give `zero_based=True`"):
         read(b"0 0:1\n1 1:2\n", Columns())
 
 

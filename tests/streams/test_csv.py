@@ -85,7 +85,7 @@ HEADER = b"age,pay,y\n"
 @pytest.mark.parametrize(
     ("data", "complaint"),
     [
-        (b"1,2,no\nold,2,no\n", "line 3, column 'age': 'old' is not a number; if the column holds categories, make it categorical (onehot or hash:BITS), else drop it."),
+        (b"1,2,no\nold,2,no\n", "line 3, column 'age': 'old' is not a number; if the column holds categories, name it in `categorical`, as onehot or hash:BITS, else in `drop`."),
         (b"1,,no\n", "line 2, column 'pay': the cell is empty; fill gaps or leave such rows out"),
         (b'1,"",no\n', "line 2, column 'pay': the cell is empty; fill gaps"),
         (b"1,NaN,no\n", "line 2, column 'pay': 'NaN' is not a finite number; fill gaps"),
@@ -143,7 +143,11 @@ def test_every_malformed_row_can_be_skipped():
     [
         (b"a,b", Columns("y"), "has no column 'y'. Its columns are 'a', 'b'."),
         (b"a,b", Columns(3), "has no column '3'. Its columns are 'a', 'b'."),
-        (b"a,b", Columns(), "say which column is the label. Its columns are 'a', 'b'."),
+        (
+            b"a,b",
+            Columns(),
+            "which column is the label? Give `label=...`. Its columns are 'a', 'b'.",
+        ),
         (b"a,y", Columns("y", id="z"), "has no column 'z'"),
         (b"a,y", Columns("y", drop=["z"]), "has no column 'z'"),
         (b"a,y", Columns("y", categorical={"z": "onehot"}), "has no column 'z'"),

@@ -11,13 +11,13 @@ from scipy import sparse
 from tables import run
 
 import cbrank
-from cbrank.cli.learning import last_run
 from cbrank.modelfile import gather, restore
 from cbrank.modelfile.container import LARGEST_HEADER
 from cbrank.streams import Columns, FileMark, StreamScaler, open_stream
 from cbrank.streams.position import MOST_FILES, Position
 from cbrank.training import Checkpoint, Every, Model, Progress, Run
 from cbrank.training import run as running
+from cbrank.training.checkpoint import last_run
 
 
 def header_of(path):

@@ -67,8 +67,8 @@ def connected(address: str) -> Iterator[Client]:
             ) from error
         except (CancelledError, ClosedClientError) as error:
             raise ValueError(
-                f"the scheduler at {address} was lost or restarted meanwhile: start it, and then "
-                "this command again."
+                f"the scheduler at {address} was lost or restarted meanwhile: start it, and try "
+                "again."
             ) from error
 
 

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from cbrank.streams.texts import Texts, coded
 
@@ -158,3 +159,19 @@ def _key(number: int, letters: bytes) -> int:
     """Return 64 bits that two categories share only by a rare accident."""
     digest = blake2b(letters, digest_size=8, salt=int(number).to_bytes(4, "little")).digest()
     return int.from_bytes(digest, "little", signed=True)
+
+
+def with_categories(
+    numbers: NDArray[np.float64], picks: NDArray[np.int64], width: int
+) -> csr_array:
+    """Return sparse rows of the numbers, and of a 1 for each category."""
+    places = np.broadcast_to(np.arange(numbers.shape[1]), numbers.shape)
+    features = np.hstack([places, picks])
+    values = np.hstack([numbers, np.ones(picks.shape)])
+    kept = np.hstack([numbers != 0, picks >= 0])
+    indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int32)
+    X = csr_array(
+        (values[kept], features[kept].astype(np.int32), indptr), shape=(len(numbers), width)
+    )
+    X.sort_indices()
+    return X

@@ -3,30 +3,28 @@
 import itertools
 import operator
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
-from numbers import Integral
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from cbrank.streams import columns_state
-from cbrank.streams.categories import Met, Table, tables_of
-from cbrank.streams.labels import LONGEST, Labels
-from cbrank.streams.rows import WIDEST, Rows
+from cbrank.streams.categories import Met, Table, tables_of, with_categories
+from cbrank.streams.header import (
+    as_text,
+    checked_column,
+    find_column,
+    listed,
+    named,
+    refuse_twins,
+    refuse_unkeepable,
+)
+from cbrank.streams.labels import Labels
+from cbrank.streams.rows import WIDEST, Roles, Rows
 
 _DROPPED = -1  # as in cbrank.kernels.csv, which is not imported before it is needed
-_NAMED = 12  # columns that a message lists
-
-
-class Roles(NamedTuple):
-    """What a reader does with each column of one file."""
-
-    codes: NDArray[np.int64]  # k for numeric column k, -1 to ignore, -2 - k for text column k
-    n_numbers: int
-    texts: tuple[str, ...]  # names of the text columns
-    label: str | None  # the text column that is the label
 
 
 class Columns:
@@ -94,8 +92,10 @@ class Columns:
         zero_based: bool = False,
         max_features: int = 2**24,
     ) -> None:
-        self.label, self.id = _told(label, "label"), _told(id, "id")
-        self.drop = [column for told in drop if (column := _told(told, "drop")) is not None]
+        self.label, self.id = checked_column(label, "label"), checked_column(id, "id")
+        self.drop = [
+            column for told in drop if (column := checked_column(told, "drop")) is not None
+        ]
         self.categorical: dict[str, str | list[str]] = {
             str(name): how if isinstance(how, str) else [str(value) for value in how]
             for name, how in (categorical or {}).items()
@@ -197,14 +197,14 @@ class Columns:
         self, header: Sequence[str], name: str, *, learn: bool, labelled: bool
     ) -> tuple[Roles, list[str]]:
         """Return the roles of the columns of a file, and notes for the user about them."""
-        _refuse_twins(header, name)
+        refuse_twins(header, name)
         self.expect(sparse=False, name=name, learn=learn)
         notes = []
         if self.numeric_ is None:
             self._learn_header(header, name, labelled)
         else:
             notes = self._compare(header, name, labelled)
-        label = _text(self.label) if labelled else None
+        label = as_text(self.label) if labelled else None
         wanted = [label, *([self.id] if self.id in header else []), *self._tables]
         texts = tuple(dict.fromkeys(str(column) for column in wanted if column is not None))
         codes = dict.fromkeys(header, _DROPPED)
@@ -236,7 +236,7 @@ class Columns:
         if not self._tables:
             return X
         picks = [self._picks(name, rows.texts[name], learn) for name in self._tables]
-        return _with_categories(X, np.column_stack(picks), self.width_)
+        return with_categories(X, np.column_stack(picks), self.width_)
 
     def _picks(self, name: str, cells: list[str], learn: bool) -> NDArray[np.int64]:
         """Return the feature of each cell of a categorical column; -1 for none."""
@@ -258,7 +258,7 @@ class Columns:
         if self.width_ >= self.max_features:
             raise ValueError(
                 f"column {table.name!r} has so many categories that rows would be wider than "
-                f"max_features={self.max_features}; hash it with hash:BITS."
+                f"`max_features={self.max_features}`; hash it, by hash:BITS in `categorical`."
             )
         table.add(cell, self.width_)
         self._met.append(table.number, cell)
@@ -268,14 +268,16 @@ class Columns:
 
     def _learn_header(self, header: Sequence[str], name: str, labelled: bool) -> None:
         if self.label is None and labelled:
-            raise ValueError(f"{name}: say which column is the label. {_listed(header)}")
+            raise ValueError(
+                f"{name}: which column is the label? Give `label=...`. {listed(header)}"
+            )
         known = set(header)
-        self.label = _find(self.label, header, known, name)
-        self.id = _find(self.id, header, known, name)
-        self.drop = [str(_find(column, header, known, name)) for column in self.drop]
+        self.label = find_column(self.label, header, known, name)
+        self.id = find_column(self.id, header, known, name)
+        self.drop = [str(find_column(column, header, known, name)) for column in self.drop]
         self._name_categorical(header, known, name)
         self._refuse_two_roles(name)
-        _refuse_unkeepable(header, [self.label, self.id], name)
+        refuse_unkeepable(header, [self.label, self.id], name)
         apart = {self.label, self.id, *self.drop, *self._tables}
         self.numeric_ = [column for column in header if column not in apart]
         self._place_features()
@@ -295,7 +297,7 @@ class Columns:
         """Replace the numbers of categorical columns by their names."""
         found: dict[str, str | list[str]] = {}
         for column, how in self.categorical.items():
-            called = str(_find(column, header, known, name))
+            called = str(find_column(column, header, known, name))
             if called in found:
                 raise ValueError(f"{name}: column {called!r} is made categorical twice; say one.")
             found[called] = how
@@ -322,11 +324,11 @@ class Columns:
         for column in itertools.chain(self.numeric_ or [], self._tables, label):
             if column not in there:
                 raise ValueError(
-                    f"{name} has no column {column!r}, which the model needs. {_listed(header)}"
+                    f"{name} has no column {column!r}, which the model needs. {listed(header)}"
                 )
         known = {*(self.numeric_ or []), *self._tables, self.label, self.id, *self.drop}
         extra = [column for column in header if column not in known]
-        notes = [f"{name}: ignored {_named(extra)}, which the model does not know."]
+        notes = [f"{name}: ignored {named(extra)}, which the model does not know."]
         notes = notes if extra else []
         if self.id is not None and self.id not in header:
             notes.append(f"{name} has no column {self.id!r}, so its rows have no ids.")
@@ -436,76 +438,3 @@ def _of_width(X: Any, width: int) -> csr_array:
     if X.shape[1] > width:
         return X[:, :width]
     return csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
-
-
-def _with_categories(
-    numbers: NDArray[np.float64], picks: NDArray[np.int64], width: int
-) -> csr_array:
-    """Return sparse rows of the numbers, and of a 1 for each category."""
-    places = np.broadcast_to(np.arange(numbers.shape[1]), numbers.shape)
-    features = np.hstack([places, picks])
-    values = np.hstack([numbers, np.ones(picks.shape)])
-    kept = np.hstack([numbers != 0, picks >= 0])
-    indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int32)
-    X = csr_array(
-        (values[kept], features[kept].astype(np.int32), indptr), shape=(len(numbers), width)
-    )
-    X.sort_indices()
-    return X
-
-
-def _text(name: str | int | None) -> str | None:
-    return None if name is None else str(name)
-
-
-def _told(column: Any, what: str) -> str | int | None:
-    """Return a column as given, by name or by number from 1, once that is checked."""
-    if column is None or isinstance(column, str):
-        return None if column is None else str(column)
-    number = 0 if isinstance(column, bool) or not isinstance(column, Integral) else int(column)
-    if 1 <= number < 2**63:
-        return number
-    raise ValueError(f"{what} must be a column's name, or its number from 1 on; got {column!r}.")
-
-
-def _find(
-    column: str | int | None, header: Sequence[str], known: set[str], name: str
-) -> str | None:
-    """Return the name of a column that is given by name or by number from 1."""
-    if column is None or column in known:
-        return _text(column)
-    if str(column).isdecimal() and 1 <= int(column) <= len(header):
-        return header[int(column) - 1]
-    raise ValueError(f"{name} has no column {str(column)!r}. {_listed(header)}")
-
-
-def _listed(header: Sequence[str]) -> str:
-    return f"Its columns are {_named(header)}."
-
-
-def _named(columns: Sequence[str]) -> str:
-    more = f" and {len(columns) - _NAMED} more" if len(columns) > _NAMED else ""
-    return ", ".join(repr(column) for column in columns[:_NAMED]) + more
-
-
-def _refuse_unkeepable(header: Sequence[str], named: Iterable[str | None], name: str) -> None:
-    """Refuse columns that a model file cannot hold, before anything is learned."""
-    if len(header) > columns_state.MOST_COLUMNS:
-        raise ValueError(
-            f"{name} has {len(header):,} columns; a table may have "
-            f"{columns_state.MOST_COLUMNS:,} at most. svmlight text has no such limit."
-        )
-    for column in named:
-        if column is not None and len(column) > LONGEST:
-            raise ValueError(
-                f"{name}: the column {column[:20]!r}... has a name of {len(column):,} characters; "
-                f"the names of label and id may have {LONGEST:,} at most."
-            )
-
-
-def _refuse_twins(header: Iterable[str], name: str) -> None:
-    seen: set[str] = set()
-    for column in header:
-        if column in seen:
-            raise ValueError(f"{name} has two columns named {column!r}; rename one of them.")
-        seen.add(column)

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbrank import kernels
-from cbrank.streams.columns import Roles
-from cbrank.streams.rows import texts_joined
+from cbrank.streams.rows import Roles, texts_joined
 from cbrank.streams.text import Fault, Piece, shown
 
 if TYPE_CHECKING:
@@ -166,8 +165,8 @@ class CsvParser:
         if cell.strip(b'"').lower().decode("latin-1") in _GAPS:
             return f"{shown(cell)} is not a finite number; {_FILL}."
         return (
-            f"{shown(cell)} is not a number; if the column holds categories, make it categorical "
-            "(onehot or hash:BITS), else drop it."
+            f"{shown(cell)} is not a number; if the column holds categories, name it in "
+            "`categorical`, as onehot or hash:BITS, else in `drop`."
         )
 
 

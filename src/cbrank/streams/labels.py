@@ -92,7 +92,7 @@ class Labels:
         if len(new) == 1:
             raise ValueError(
                 f"{where}: the rows to begin with have one label only, {new[0]!r}; "
-                "say which label is the positive one."
+                "say which label is the positive one by `positive=...`."
             )
         if len(new) > 2:
             more = ", ..." if len(new) > _SHOWN else ""

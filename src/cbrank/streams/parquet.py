@@ -7,16 +7,14 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cbrank.streams.columns import Roles
-from cbrank.streams.rows import Complaints, Rows
+from cbrank.streams.rows import Complaints, Roles, Rows
 
 _BUFFER = 2**14  # bytes read ahead per column: by default PyArrow holds all of a row group
 _GAP = "fill gaps or leave such rows out before ranking, or drop the column"
 
 
-@contextlib.contextmanager
-def open_parquet(raw: IO[bytes], name: str) -> Iterator[Any]:
-    """Open a Parquet file; errors of PyArrow about its content become ValueErrors."""
+def import_parquet(name: str) -> tuple[Any, Any]:
+    """Return PyArrow and its Parquet module; without them this file is a ValueError."""
     try:
         import pyarrow as pa  # noqa: PLC0415
         from pyarrow import parquet  # noqa: PLC0415
@@ -24,6 +22,13 @@ def open_parquet(raw: IO[bytes], name: str) -> Iterator[Any]:
         raise ValueError(
             f"{name}: Parquet files need PyArrow; pip install 'cbrank[parquet]'."
         ) from None
+    return pa, parquet
+
+
+@contextlib.contextmanager
+def open_parquet(raw: IO[bytes], name: str) -> Iterator[Any]:
+    """Open a Parquet file; errors of PyArrow about its content become ValueErrors."""
+    pa, parquet = import_parquet(name)
     try:
         yield parquet.ParquetFile(raw, buffer_size=_BUFFER, pre_buffer=False)
     except (pa.ArrowException, OSError) as reason:
@@ -62,7 +67,7 @@ def _refuse_text(field: Any, name: str) -> None:
     if not any(is_kind(field.type) for is_kind in kinds):
         raise ValueError(
             f"{name}, column {field.name!r}: {field.type} is not a number; if the column holds "
-            "categories, make it categorical (onehot or hash:BITS), else drop it."
+            "categories, name it in `categorical`, as onehot or hash:BITS, else in `drop`."
         )
 
 

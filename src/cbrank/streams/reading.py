@@ -14,11 +14,19 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from cbrank.streams.ahead import Ready, read_ahead
-from cbrank.streams.columns import Columns, Roles
+from cbrank.streams.columns import Columns
 from cbrank.streams.csv import CsvParser, split_header
-from cbrank.streams.parquet import open_parquet, read_parquet
+from cbrank.streams.parquet import import_parquet, open_parquet, read_parquet
 from cbrank.streams.position import Position, mark
-from cbrank.streams.rows import CHUNK_BYTES, FIRST_FEW, WIDEST, Complaints, Rows, rows_that_fit
+from cbrank.streams.rows import (
+    CHUNK_BYTES,
+    FIRST_FEW,
+    WIDEST,
+    Complaints,
+    Roles,
+    Rows,
+    rows_that_fit,
+)
 from cbrank.streams.sources import Opened, Source, find_sources, open_source, source_name
 from cbrank.streams.svmlight import SvmlightParser
 from cbrank.streams.text import Lines, Parser, Size, read_rows
@@ -156,6 +164,9 @@ def open_stream(
         raise ValueError(f"format must be one of {', '.join(get_args(Format))}, got {format!r}.")
     sources = find_sources(paths)
     position = Position(tuple(mark(source) for source in sources))
+    for source, file in zip(sources, position.files, strict=True):
+        if file.size:
+            _refuse_unreadable(source, format)
     if start is not None:
         start._refuse_changes(position.files)
         position = replace(start, files=position.files)
@@ -349,6 +360,13 @@ def _roles(names: list[str], name: str, settings: _Settings) -> Roles:
     )
     settings.notes.extend(notes)
     return roles
+
+
+def _refuse_unreadable(source: Source, form: Format | None) -> None:
+    """Refuse a file that needs a package which is missing, before those before it are read."""
+    with open_source(source) as opened:
+        if (form or _told_by_name(source) or _told_by_content(opened)) == "parquet":
+            import_parquet(source_name(source))
 
 
 def _told_by_name(source: Source) -> Format | None:

@@ -204,5 +204,5 @@ class SvmlightParser:
         last = self.limit - 1 + self.base
         advice = "" if self.limit == WIDEST else " If rows may be that wide, allow more features."
         if self.base and word.lstrip("'0").startswith(":"):
-            advice = " If indices start at 0 here, say zero_based=True."
+            advice = " If indices start at 0 here, give `zero_based=True`."
         return f"the index of {word} is not between {self.base} and {last}.{advice}"
