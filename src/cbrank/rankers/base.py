@@ -307,6 +307,16 @@ class Ranker(Stateful):
         ----------
         classes : array-like of shape (2,), default=None
             The two labels, which must be those of the stream.
+
+        Examples
+        --------
+        >>> from cbrank import CBRanker
+        >>> ranker = CBRanker(buffer_size=20).partial_fit([[0.0], [1.0]], [0, 1])
+        >>> ranker.set_params(buffer_size=30).check_parameters()
+        Traceback (most recent call last):
+            ...
+        ValueError: buffer_size was 20 when this stream began and cannot become 30 now: fit anew,
+            or set it back.
         """
         self._validate_params()
         if hasattr(self, "_model"):
