@@ -61,6 +61,7 @@ def test_the_plain_loop_as_a_peer_goes_along_with_cbr(limit, monkeypatch):
         assert math.isnan(end.auc)
     else:
         assert end.auc == pytest.approx(whole.score(DENSE.X_held, DENSE.y_held))
+    assert isinstance(contestant.learner, cbr.Chunks)
     assert contestant.learner.ranker.n_updates_ == whole.n_updates_
 
 

@@ -89,6 +89,7 @@ def test_what_is_compiled_is_kept_where_it_says(tmp_path):
         command, capture_output=True, text=True, check=True, cwd=folder, env=environment
     )
     found = re.fullmatch(r"Compiled in \d+\.\d s, kept in (.*)\.\n", said.stdout)
+    assert found
     names = {path.name.partition("-")[0] for path in Path(found[1]).iterdir()}
     assert names == {"uniexp.learn", "uniexp.learn_sparse", "window_auc.slide", "platt.fit"}
     assert Path(found[1]).is_relative_to(cache)

@@ -522,7 +522,9 @@ def test_models_and_checkpoints_of_earlier_versions_open_and_go_on(folder, here)
     expected = json.loads((folder / "trained.json").read_text())
     model = Model.open(folder / "trained.model")
     np.testing.assert_allclose(trained_scores(model), expected, rtol=1e-9)
-    model, progress = Checkpoint(folder / "trained.ckpt", ASKED, Every()).open()
+    opened = Checkpoint(folder / "trained.ckpt", ASKED, Every()).open()
+    assert opened is not None
+    model, progress = opened
     np.testing.assert_allclose(trained_scores(model), expected, rtol=1e-9)
     assert (progress.rows, progress.position.rows) == (4, 4)
     (here / "rows.csv").write_bytes(TABLE_OF_BEFORE)

@@ -126,6 +126,8 @@ def test_results_do_not_depend_on_the_number_of_workers(client):
 class Fatal(np.ndarray):
     """Rows that kill the worker that takes a part of them, the first time."""
 
+    marker: str
+
     def __getitem__(self, rows):
         marker = Path(self.marker)
         if not marker.exists():
@@ -218,8 +220,8 @@ def test_weights_are_as_in_the_local_ranker(client):
     ranker = DaskCBRanker(C=0.5, shuffle=False, client=client)
     ranker.fit(X, y, sample_weight=da.from_array(weights, chunks=50))
     rankers = [
-        CBRanker(C=0.5).partial_fit(*part, classes=[0, 1], sample_weight=some)
-        for part, some in zip(parts, np.split(weights, [80]), strict=True)
+        CBRanker(C=0.5).partial_fit(rows, labels, classes=[0, 1], sample_weight=some)
+        for (rows, labels), some in zip(parts, np.split(weights, [80]), strict=True)
     ]
     assert_close(ranker, merge(rankers))
 

@@ -21,10 +21,21 @@ from cbrank.datasets.download import DownloadError
 BODY = b"".join(b"%d %d:%d\n" % (row % 3, row % 4 + 1, row) for row in range(1, 4001))
 
 
+class Server(ThreadingHTTPServer):
+    """Bodies by path, and what was asked for."""
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.files = {}
+        self.requests = []
+        self.address = f"http://127.0.0.1:{self.server_address[1]}"
+
+
 class Handler(BaseHTTPRequestHandler):
     """Serves `server.files`; the path's last letters name what goes wrong."""
 
     protocol_version = "HTTP/1.1"
+    server: Server
 
     def do_GET(self):
         self.server.requests.append((self.path, self.headers.get("Range")))
@@ -67,9 +78,7 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def server(monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.files, server.requests = {}, []
-        server.address = f"http://127.0.0.1:{server.server_address[1]}"
+    with Server() as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield server
@@ -131,7 +140,7 @@ def test_a_part_of_something_else_is_refused(bring, server, tmp_path):
 
 def test_a_body_that_stays_short_is_an_error_and_is_kept(server, tmp_path):
     class Short(Handler):
-        def answer(self, body):
+        def answer(self, body, most=None):
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

@@ -1,5 +1,7 @@
 """Evidence that fades, for streams that change."""
 
+from typing import Any
+
 import numpy as np
 import oracles
 import pytest
@@ -22,7 +24,7 @@ FORMS = {
     "precision": {"covariance": "diagonal", "diagonal_update": "precision"},
     "drop": {"covariance": "diagonal", "diagonal_update": "drop"},
 }
-KINDS = {
+KINDS: dict[str, dict[str, Any]] = {
     "full": {"C": 0.1},
     "diagonal": {"C": 0.1, "covariance": "diagonal"},
     "auto": {"policy": "reservoir"},

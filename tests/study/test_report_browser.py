@@ -50,7 +50,7 @@ def browser(address, tmp_path):
     from selenium import webdriver  # noqa: PLC0415
 
     options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium")
+    options.binary_location = shutil.which("chromium") or ""
     for name in (
         "headless",
         "no-sandbox",
