@@ -22,6 +22,8 @@ class Part:
     ----------
     address : str
         Where it is.
+    sha256 : str or None
+        Its checksum, which a download must have; None where nobody has recorded it.
     form : {"svmlight", "commas", "blanks", "matlab"}
         Text in svmlight form; a table with commas or blanks between the columns and the label
         in the last; or a MATLAB file with the matrix ``fea`` and the labels ``gnd``.
@@ -40,6 +42,7 @@ class Part:
     """
 
     address: str
+    sha256: str | None = None
     form: Form = "svmlight"
     member: str = ""
     drop: tuple[int, ...] = ()

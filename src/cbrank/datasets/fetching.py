@@ -70,8 +70,7 @@ def _fetch(entry: DataSet, folder: Path, progress: bool) -> Path:
 
 def _download(name: str, part: Part, folder: Path, progress: bool) -> Path:
     file = folder / f"{name}-{Path(urllib.parse.urlsplit(part.address).path).name}"
-    if not file.exists():
-        download(part.address, file, progress=progress)
+    download(part.address, file, sha256=part.sha256, progress=progress)
     return file
 
 
