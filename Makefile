@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 QUIETLY := $(BIN)/python -c 'import subprocess, sys; p = subprocess.run(sys.argv[1:], capture_output=True, text=True); p.returncode and print(p.stdout, p.stderr); sys.exit(p.returncode)'
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint coverage docs bench clean
+.PHONY: help demo test lint warm coverage docs bench clean
 
 help:  ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -49,12 +49,11 @@ lint: $(VENV)/.dev  ## Check style, types, layers and documentation
 	@$(QUIETLY) $(BIN)/repo-review .
 	@$(BIN)/python docs/check_docstrings.py
 
-warm-%: $(VENV)/.dev
-	@$(QUIETLY) $(BIN)/cbrank warmup --only $*
+warm: $(VENV)/.dev
+	@$(QUIETLY) $(BIN)/cbrank warmup --jobs 2
 
 test: $(VENV)/.dev  ## Run every check
-	@$(MAKE) --no-print-directory --jobs 2 \
-		warm-cbr,measuring warm-oam,opauc,adaoam,uniexp,scw,ftrlauc,spauc,reading lint
+	@$(MAKE) --no-print-directory --jobs 2 warm lint
 	@$(BIN)/python -m pytest --quiet -r fE --numprocesses 2 --dist worksteal
 
 coverage: $(VENV)/.dev  ## Say which lines the tests leave out, but for kernels (their compiled code is unseen) and slow tests
@@ -70,5 +69,5 @@ bench: $(VENV)/.bench  ## Measure speed and AUC beside scikit-learn, River and V
 	@$(BIN)/cbrank bench --out docs/bench
 
 clean:  ## Remove everything that was made
-	@rm -rf $(VENV) demo report.html docs/_build docs/api/generated docs/gallery build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
+	@rm -rf $(VENV) demo report.html docs/_build docs/_rankers.md docs/api/generated docs/gallery build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import cbrank
+from cbrank.methods import ESTIMATORS
 
 sys.path.insert(0, str(Path(__file__).parent))  # for gallery_setup and mathml
 
@@ -32,7 +33,15 @@ nitpick_ignore_regex = [
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 
-autosummary_generate = True
+# The rankers' part of the API reference is made from the list of rankers.
+Path(__file__).with_name("_rankers.md").write_text(
+    "```{eval-rst}\n.. currentmodule:: cbrank\n\n.. autosummary::\n"
+    "   :toctree: api/generated\n   :nosignatures:\n\n"
+    + "".join(f"   {name}\n" for name in ESTIMATORS)
+    + "```\n",
+    encoding="utf-8",
+)
+autosummary_generate = ["api.md", "_rankers.md"]
 autodoc_inherit_docstrings = True
 autodoc_typehints = "none"  # the docstrings say the types
 numpydoc_show_class_members = False

@@ -83,7 +83,7 @@ def test_dictionaries_teach_what_arrays_do_to_the_bit(name):
     model = learned(rows, labels, learners.make(name))
     expected = learners.make(name)
     for row, y in zip(X, labels, strict=True):
-        x = row if expected._needs_matrix() else sp.csr_array(row[None])
+        x = row if expected.takes_dense_rows() else sp.csr_array(row[None])
         expected.learn_one(x, y, classes=[False, True])
     learners.assert_same(model.ranker_, expected)
 
@@ -95,7 +95,7 @@ def test_features_that_appear_are_as_if_they_had_been_zero_from_the_start(name):
     model = learned(rows, labels, learners.make(name))
     names, X = in_order_of_appearance(rows)
     expected = learners.make(name)
-    rows = X if expected._needs_matrix() else sp.csr_array(X)
+    rows = X if expected.takes_dense_rows() else sp.csr_array(X)
     expected.partial_fit(rows, labels, classes=[False, True])
     assert model.feature_names_ == names
     learners.assert_same(model.ranker_, expected, rtol=1e-7, atol=1e-9)
@@ -135,13 +135,13 @@ def test_frames_of_sparse_columns_teach_what_dense_ones_do():
 
 
 def test_fifty_thousand_words_widen_the_ranker_a_few_times_only(monkeypatch):
-    widths, resize = [], CBRanker._resize
+    widths, resize = [], CBRanker.resize
 
     def noted(ranker, n):
         widths.append(n)
         return resize(ranker, n)
 
-    monkeypatch.setattr(CBRanker, "_resize", noted)
+    monkeypatch.setattr(CBRanker, "resize", noted)
     rows = ({f"word{i}": 1.0 for i in range(begin, begin + 50)} for begin in range(0, 50_000, 50))
     ranker = CBRanker(C=0.1, covariance="diagonal", buffer_size=2)
     model = learned(rows, [True, False] * 500, ranker)

@@ -54,7 +54,7 @@ def test_a_threshold_that_calls_none_positive_is_the_highest_buffered_score(germ
     X, y = german
     ranker = CBRanker(C=0.1).partial_fit(X, y)
     ranker._threshold = np.inf
-    _, buffered = ranker._buffered_scores()
+    _, buffered = ranker.buffered_scores()
     scores, deviations = ranker.decision_function(X, return_std=True)
     expected = np.abs(scores - buffered.max()) / deviations
     np.testing.assert_allclose(standardized_margin(ranker, X), expected)
@@ -89,7 +89,7 @@ def test_weights_are_drawn_per_deviation_of_their_feature():
     frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(8)])
     ranker = CBRanker(C=0.1, random_state=0).fit(frame, y)
     axes = plot_weights(ranker, n=3, ax=Figure().subplots())
-    spread = ranker._buffered_rows()[1].std(axis=0)
+    spread = ranker.buffered_rows()[1].std(axis=0)
     weights = ranker.coef_[0] * spread
     first = np.argsort(-np.abs(weights))[:3]
     assert [label.get_text() for label in axes.get_yticklabels()] == [f"f{i}" for i in first]

@@ -28,8 +28,8 @@ import numpy as np, pandas as pd
 from scipy import sparse
 from cbrank import warmup
 from learners import RANKERS, make
-for step in warmup.steps().values():
-    step()
+for _ in warmup.compile_all(warmup.steps()):
+    pass
 before = compiled()
 print(sorted(name for name, count in before.items() if not count))
 from click.testing import CliRunner

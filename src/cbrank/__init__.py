@@ -3,60 +3,37 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from cbrank.methods import ESTIMATORS
+
 if TYPE_CHECKING:
     from cbrank import datasets, metrics, streams
-    from cbrank.merging import merge
-    from cbrank.modelfile import ModelFileError, load, save
-    from cbrank.rankers import (
-        AdaOAMRanker,
-        CBRanker,
-        CBRankerCV,
-        FTRLAUCRanker,
-        OAMRanker,
-        OPAUCRanker,
-        SCWRanker,
-        SPAUCRanker,
-        UniExpRanker,
-    )
+    from cbrank.merging import merge as merge
+    from cbrank.modelfile import ModelFileError as ModelFileError
+    from cbrank.modelfile import load as load
+    from cbrank.modelfile import save as save
+    from cbrank.rankers import *
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "AdaOAMRanker",
-    "CBRanker",
-    "CBRankerCV",
-    "FTRLAUCRanker",
-    "ModelFileError",
-    "OAMRanker",
-    "OPAUCRanker",
-    "SCWRanker",
-    "SPAUCRanker",
-    "UniExpRanker",
-    "datasets",
-    "load",
-    "merge",
-    "metrics",
-    "save",
-    "streams",
-]
-
-
-_HOMES = {
+# The modules of the public names; a name without one is itself a module.
+_HOMES = dict.fromkeys(ESTIMATORS, "rankers") | {
     "ModelFileError": "modelfile",
     "load": "modelfile",
     "merge": "merging",
     "save": "modelfile",
 }
 
+__all__ = ["datasets", "metrics", "streams"]
+__all__ += list(_HOMES)
+
 
 def __getattr__(name: str) -> Any:
     """Import a public name at its first use, so that the command line starts at once."""
-    if name not in {*__all__, "merging", "modelfile", "rankers", "river", "uncertainty"}:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = "rankers" if "Ranker" in name else _HOMES.get(name)
-    if home:
-        return getattr(importlib.import_module(f"cbrank.{home}"), name)
-    return importlib.import_module(f"cbrank.{name}")
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"cbrank.{_HOMES[name]}"), name)
+    if name in {*__all__, "merging", "modelfile", "rankers", "river", "uncertainty"}:
+        return importlib.import_module(f"cbrank.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -116,13 +116,13 @@ def _as_json(texts: Sequence[str]) -> str:
 
 def _form(ranker: Ranker, scaler: StreamScaler | None, sparse: bool) -> tuple[str, dict[str, Any]]:
     """Return how rows are scored, and the numbers that takes."""
-    weights, kind = ranker._weights(), "none" if scaler is None else scaler.kind
+    weights, kind = ranker.weights(), "none" if scaler is None else scaler.kind
     if scaler is None or kind == "none":
         return "plain", {"weights": weights}
     if kind == "unit":
         tiny, one = np.array(np.finfo(np.float64).tiny), np.array(1.0)
         return "unit", {"weights": weights, "tiny": tiny, "one": one}
-    centre, divisor = scaler._centre_and_divisor()
+    centre, divisor = scaler.centre_and_divisor()
     with np.errstate(over="ignore"):
         weights = weights / divisor
     if not np.isfinite(weights).all():

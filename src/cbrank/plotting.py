@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from cbrank.atomic import atomic_write
+from cbrank.methods import Look
 from cbrank.optional import need
 
 if TYPE_CHECKING:
@@ -42,15 +43,6 @@ _STYLE: dict[str, Any] = {
     "xtick.color": INK,
     "ytick.color": INK,
 }
-
-
-@dataclass(frozen=True)
-class Look:
-    """How a method is drawn: its colour on light and on dark ground, and its marker."""
-
-    colour: str
-    dark: str
-    marker: str
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from cbrank import kernels
 from cbrank.locking import Owner
-from cbrank.rankers import CBRanker, _checks
+from cbrank.rankers import CBRanker, checks
 from cbrank.rankers._base import Ranker
 
 try:
@@ -89,7 +89,7 @@ class RankingClassifier(Owner, MiniBatchClassifier):
             )
         self.classes = classes
         self._labels = (
-            set() if classes is None else set(_checks.check_classes(list(classes)).tolist())
+            set() if classes is None else set(checks.check_classes(list(classes)).tolist())
         )
         self._held: list[Batch] = []
         self._columns: dict[Any, int] = {}
@@ -110,7 +110,7 @@ class RankingClassifier(Owner, MiniBatchClassifier):
             )
         with self._own.lock:
             ranker = copy.deepcopy(self._learner)
-        ranker._resize(max(1, len(self._columns)))
+        ranker.resize(max(1, len(self._columns)))
         if self._columns and all(isinstance(name, str) for name in self._columns):
             ranker.feature_names_in_ = np.array(self.feature_names_, dtype=object)
         return ranker
@@ -137,11 +137,14 @@ class RankingClassifier(Owner, MiniBatchClassifier):
             if self._learner is None:
                 self._learn_rows(list(x), values[None], [y])
                 return
-            learner, label = self._learner, self._learner._encode_one(y)
-            if isinstance(learner.class_weight, dict) and not learner._settings().weights[label][0]:
+            learner, label = self._learner, self._learner.encode_label(y)
+            if (
+                isinstance(learner.class_weight, dict)
+                and not learner.class_weights(learner.classes_)[label]
+            ):
                 return
             columns = self._place(x)
-            learner._learn_row(self._row(columns, values), label)
+            learner.learn_row(self._row(columns, values), label)
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn from rows, in their order: the same as learning them one by one.
@@ -163,20 +166,20 @@ class RankingClassifier(Owner, MiniBatchClassifier):
 
     def _learn_rows(self, names: list[Any], rows: Any, y: Any) -> None:
         """Learn from rows, or hold them until both labels are known."""
-        labels = _checks.check_labels(y, rows)
+        labels = checks.check_labels(y, rows)
         if self._learner is not None:
             classes = self._learner.classes_
             for batch in _of_weight([(names, rows, labels)], self._learner, classes):
                 self._learn_batch(self._learner, *batch)
             return
         if self.classes is not None:
-            _checks.encode(labels, _checks.check_classes(list(self._labels)))
+            checks.encode(labels, checks.check_classes(list(self._labels)))
         seen = self._labels.union({False, True} if labels.dtype.kind == "b" else labels.tolist())
         if len(seen) < 2:
             self._held.append((names, rows, labels))
         else:
             batches = [*self._held, (names, rows, labels)]
-            self._begin(batches, _checks.check_classes(list(seen)))
+            self._begin(batches, checks.check_classes(list(seen)))
         self._labels = seen
 
     def _begin(self, batches: list[Batch], classes: NDArray[Any]) -> None:
@@ -214,15 +217,15 @@ class RankingClassifier(Owner, MiniBatchClassifier):
     def _make_room(self, n_features: int) -> None:
         """Widen the learner: a matrix to the column, as a row costs as much; the rest by doubling."""
         if self._learner is not None and n_features > self._learner.n_features_in_:
-            matrix = self._learner._needs_matrix()
-            self._learner._resize(n_features if matrix else 2 * n_features)
+            matrix = self._learner.takes_dense_rows()
+            self._learner.resize(n_features if matrix else 2 * n_features)
 
     def _width(self) -> int:
         return max(1, len(self._columns)) if self._learner is None else self._learner.n_features_in_
 
     def _row(self, columns: Columns, values: Floats) -> Any:
         """Return a row as the ranker takes it, dense or sparse."""
-        if self.ranker._needs_matrix():
+        if self.ranker.takes_dense_rows():
             row = np.zeros((1, self._width()))
             row[0, columns] = values
             return row
@@ -234,7 +237,7 @@ class RankingClassifier(Owner, MiniBatchClassifier):
     def _rows(self, columns: Columns, values: Any) -> Any:
         """Return rows as the ranker takes them, dense or sparse."""
         shape = (values.shape[0], self._width())
-        if self.ranker._needs_matrix():
+        if self.ranker.takes_dense_rows():
             rows = np.zeros(shape)
             rows[:, columns] = values.toarray() if sp.issparse(values) else values
             return rows
@@ -299,26 +302,26 @@ class RankingClassifier(Owner, MiniBatchClassifier):
         columns = np.array([self._columns.get(name, -1) for name in names], np.int32)
         known = columns >= 0
         if known.all():
-            return learner._weights_of(columns)
+            return learner.weights(columns)
         weights = np.zeros(len(columns))
-        weights[known] = learner._weights_of(columns[known])
+        weights[known] = learner.weights(columns[known])
         return weights
 
     def _probabilities(self, learner: Ranker, score: Any) -> dict[Any, Any]:
         """Return the probabilities of the two labels at a score or at many."""
-        seen, known = learner._buffer.seen.tolist(), self._curve
+        seen, known = learner.n_seen_.tolist(), self._curve
         if known is None or known[0] != seen:
             self._curve = known = seen, _platt(learner)
         middle, slope, offset = known[1]
         positive = expit(slope * (score - middle) + offset)
-        return dict(zip(learner._label_of, [1.0 - positive, positive], strict=True))
+        return dict(zip(learner.classes_.tolist(), [1.0 - positive, positive], strict=True))
 
 
 def _of_weight(batches: list[Batch], learner: Ranker, classes: NDArray[Any]) -> list[Batch]:
     """Return batches without the rows of a class of weight 0, which bring no features either."""
     kept = []
     for names, rows, labels in batches:
-        counts = learner._class_weights(classes)[_checks.encode(labels, classes)] > 0.0
+        counts = learner.class_weights(classes)[checks.encode(labels, classes)] > 0.0
         if counts.all():
             kept.append((names, rows, labels))
         elif counts.any():
@@ -331,10 +334,10 @@ def _platt(learner: Ranker) -> tuple[float, float, float]:
     seen = learner.n_seen_
     if not seen.all():
         return 0.0, 0.0, math.log((seen[1] + 1) / (seen[0] + 1))
-    labels, scores = learner._buffered_scores()
+    labels, scores = learner.buffered_scores()
     if not np.isfinite(scores).all():
         return 0.0, 0.0, 0.0
-    shares = seen * learner._class_weights(learner.classes_, seen)
+    shares = seen * learner.class_weights(learner.classes_, seen)
     return kernels.platt.fit(scores, labels, shares / shares.sum())
 
 

@@ -59,7 +59,7 @@ def standardized_margin(ranker: CBRanker, X: Any) -> NDArray[np.float64]:
     scores, deviations = ranker.decision_function(X, return_std=True)
     if not ranker.n_seen_.all():
         raise ValueError("The ranker has seen one class only, so it has no threshold yet.")
-    _, buffered = ranker._buffered_scores()
+    _, buffered = ranker.buffered_scores()
     off = np.abs(scores - np.clip(ranker.threshold_, buffered.min(), buffered.max()))
     sure: NDArray[np.float64] = np.zeros_like(off)
     np.divide(off, deviations, out=sure, where=deviations > 0.0)

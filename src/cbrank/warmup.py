@@ -5,49 +5,60 @@ disk, and later processes load it.
 """
 
 import io
-from collections.abc import Callable
+import logging
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from cbrank import kernels, rankers
+from cbrank import kernels
+from cbrank.methods import ESTIMATORS
 from cbrank.metrics import ProgressiveAUC
 from cbrank.rankers._base import Ranker
 from cbrank.streams import Columns, StreamScaler, open_stream
+from cbrank.workers import Workers
 
-Step = Callable[[], None]
-
-_RANKERS: dict[str, list[dict[str, Any]]] = {
-    "CBRanker": [{}, {"covariance": "diagonal"}],
-    "OAMRanker": [{}, {"update": "gradient"}],
-    "OPAUCRanker": [{}, {"rank": 2}],
-    "AdaOAMRanker": [{}],
-    "UniExpRanker": [{}],
-    "SCWRanker": [{}, {"covariance": "diagonal"}],
-    "FTRLAUCRanker": [{}],
-    "SPAUCRanker": [{}],
-}
+_ESTIMATORS = {each.module: each for each in ESTIMATORS.values() if each.variants}
 
 
-def steps() -> dict[str, Step]:
-    """Return what can be warmed up, by a short name.
+def steps() -> list[str]:
+    """Name what can be warmed up.
 
     Returns
     -------
-    dict of str to callable
+    list of str
         One step for each ranker, one for reading files, one for the AUC of a stream and for
-        probabilities.
+        probabilities; those that take long come first.
 
     Examples
     --------
     >>> from cbrank import warmup
-    >>> list(warmup.steps())
-    ['cbr', 'oam', 'opauc', 'adaoam', 'uniexp', 'scw', 'ftrlauc', 'spauc', 'reading', 'measuring']
+    >>> warmup.steps()
+    ['cbr', 'oam', 'opauc', 'adaoam', 'uniexp', 'scw', 'ftrl', 'spauc', 'reading', 'measuring']
     """
-    learners = {_short(name): _learner(name) for name in _RANKERS}
-    return learners | {"reading": _read, "measuring": _measure}
+    return [*_ESTIMATORS, *_OTHERS]
+
+
+def compile_all(names: Iterable[str], jobs: int = 1) -> Iterator[str]:
+    """Compile what some steps need.
+
+    Parameters
+    ----------
+    names : iterable of str
+        The steps.
+    jobs : int, default=1
+        How many processes share the steps; 1 for this one alone.
+
+    Yields
+    ------
+    name : str
+        Each step, when it is done.
+    """
+    if jobs == 1:
+        yield from map(_compile, names)
+    else:
+        yield from Workers(jobs).unordered(_compile, [(name,) for name in names])
 
 
 def folder() -> Path | None:
@@ -57,24 +68,21 @@ def folder() -> Path | None:
     return None if path is None else Path(path)
 
 
-def _short(name: str) -> str:
-    return "cbr" if name == "CBRanker" else name.removesuffix("Ranker").lower()
+def _says_more(record: logging.LogRecord) -> bool:
+    return "compiling" not in record.getMessage()
 
 
-def _learner(name: str) -> Step:
-    def learn() -> None:
-        for parameters in _RANKERS[name]:
-            ranker = getattr(rankers, name)(random_state=0, **parameters)
-            for width in _widths(ranker):
-                _learn(ranker, width)
-
-    return learn
-
-
-def _widths(ranker: Ranker) -> list[int]:
-    """Return how wide rows must be to come by all the kernels of a ranker."""
-    blocked = isinstance(ranker, rankers.CBRanker) and ranker.covariance == "full"
-    return [3, kernels.blocked.WORTHWHILE] if blocked else [3]
+def _compile(name: str) -> str:
+    logging.getLogger("cbrank").addFilter(_says_more)  # that it compiles is known
+    if name in _OTHERS:
+        _OTHERS[name]()
+    else:
+        estimator = _ESTIMATORS[name]
+        for variant in estimator.variants:
+            # Narrow rows, and rows wide enough for kernels that work on blocks of columns.
+            for width in (3, kernels.blocked.WORTHWHILE):
+                _learn(estimator.new(variant, random_state=0), width)
+    return name
 
 
 def _learn(ranker: Ranker, width: int) -> None:
@@ -99,3 +107,6 @@ def _read() -> None:
 def _measure() -> None:
     ProgressiveAUC(window=4).update([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.9]).get()
     kernels.platt.fit(np.array([0.1, 0.9]), np.array([0, 1]), np.array([0.5, 0.5]))
+
+
+_OTHERS = {"reading": _read, "measuring": _measure}

@@ -57,7 +57,7 @@ def test_files_are_learned_apart_and_the_model_is_as_any_other(here, address):
         part = Model(cbrank.CBRanker(0.5, random_state=0), None, Columns())
         for chunk in open_stream(f"rows{number}.svm", columns=part.columns):
             part.learn(chunk)
-        part.ranker._resize(7)
+        part.ranker.resize(7)
         parts.append(part.ranker)
     expected = cbrank.merge(parts)
     np.testing.assert_allclose(model.ranker.coef_, expected.coef_, rtol=1e-9)

@@ -64,7 +64,7 @@ def assert_same(one, other, rtol=1e-8):
 
 def buffered(ranker):
     """Return the buffered rows of each class in the order in which they are met."""
-    labels, rows = ranker._buffered_rows()
+    labels, rows = ranker.buffered_rows()
     rows = rows.toarray() if sparse.issparse(rows) else rows
     oldest = ranker._buffer.oldest
     return [np.roll(rows[labels == label], -oldest[label], axis=0) for label in range(2)]

@@ -42,10 +42,10 @@ def test_the_better_half_goes_on():
     ranker, left = auto(), {}
     for end in range(100, 4201, 100):
         ranker.partial_fit(X[end - 100 : end], y[end - 100 : end], classes=[0, 1])
-        left[end] = len(ranker._race.alive)
+        left[end] = len(ranker._halving.alive)
     ends = (500, 600, 1000, 1100, 2000, 2100, 4000, 4100)
     assert [left[end] for end in ends] == [9, 5, 5, 3, 3, 2, 2, 1]
-    rows = ranker._race.tally[:, ROWS]
+    rows = ranker._halving.tally[:, ROWS]
     assert sorted(rows.tolist()) == [512] * 4 + [1024] * 2 + [2048] + [4096] + [4200]
 
 
@@ -92,11 +92,11 @@ def test_features_that_come_late_reach_every_learner():
     X[:100, -5:] = 0.0
     whole = auto(covariance="diagonal").partial_fit(sparse.csr_array(X), y)
     grown = auto(covariance="diagonal").partial_fit(sparse.csr_array(X[:100, :-5]), y[:100])
-    grown._resize(X.shape[1])
+    grown.resize(X.shape[1])
     grown.partial_fit(sparse.csr_array(X[100:]), y[100:])
     for ranker in (grown, whole):
-        ranker._rivals.features[:] = ranker._rivals.features[np.argsort(ranker._race.alive[1:])]
-    np.testing.assert_allclose(grown._rivals.features, whole._rivals.features, rtol=1e-9)
+        ranker._others.features[:] = ranker._others.features[np.argsort(ranker._halving.alive[1:])]
+    np.testing.assert_allclose(grown._others.features, whole._others.features, rtol=1e-9)
 
 
 def test_nobody_leaves_without_evidence():
@@ -105,12 +105,12 @@ def test_nobody_leaves_without_evidence():
     ranker = auto().partial_fit(
         np.tile(negatives, (8, 1)), np.zeros(8 * len(negatives), int), [0, 1]
     )
-    assert len(ranker._race.alive) == 9
+    assert len(ranker._halving.alive) == 9
     assert ranker.C_ == 2.0**-4
     rare = np.flatnonzero(y == 1)[:15]
-    assert len(ranker.partial_fit(X[rare], y[rare])._race.alive) == 9
+    assert len(ranker.partial_fit(X[rare], y[rare])._halving.alive) == 9
     ranker.learn_one(X[y == 1][20], 1)
-    assert len(ranker._race.alive) == 5
+    assert len(ranker._halving.alive) == 5
 
 
 def test_wide_rows_that_repeat_do_not_depend_on_chunks():

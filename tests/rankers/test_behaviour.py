@@ -329,8 +329,8 @@ def test_threshold_in_a_stream(name, german):
 
 
 def buffered_operating_point(ranker):
-    labels, scores = ranker._buffered_scores()
-    cost_fp, cost_fn = ranker._class_weights(ranker.classes_, ranker.n_seen_)
+    labels, scores = ranker.buffered_scores()
+    cost_fp, cost_fn = ranker.class_weights(ranker.classes_, ranker.n_seen_)
     prior = ranker.n_seen_[1] / ranker.n_seen_.sum()
     return optimal_operating_point(
         labels, scores, cost_fp=cost_fp, cost_fn=cost_fn, prior=prior
@@ -367,7 +367,7 @@ LATEST = [name for name in RANKERS if getattr(make(name), "policy", "fifo") == "
 def test_buffered_rows_score_as_they_did_for_the_threshold(name, as_rows):
     X, y = real("svmguide3", 200, "standard")
     ranker = make(name).partial_fit(as_rows(X), y)
-    _, scores = ranker._buffered_scores()
+    _, scores = ranker.buffered_scores()
     assert np.isin(ranker.decision_function(as_rows(X[-40:])), scores).all()
     assert np.isin(ranker.threshold_, [*scores, np.inf])
 
@@ -510,5 +510,5 @@ def test_features_that_come_later_are_as_if_they_had_been_zero(name):
     for kind in (np.asarray, sparse.csr_array):
         whole = make(name).partial_fit(kind(X[:100]), y[:100]).partial_fit(kind(X[100:]), y[100:])
         grown = make(name).partial_fit(kind(X[:100, :-5]), y[:100])
-        grown._resize(X.shape[1])
+        grown.resize(X.shape[1])
         assert_same(grown.partial_fit(kind(X[100:]), y[100:]), whole, rtol=1e-9, atol=1e-12)

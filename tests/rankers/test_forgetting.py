@@ -131,9 +131,9 @@ def test_every_learner_of_a_race_forgets_as_it_would_alone(covariance, german):
     alone = CBRanker(raced.C_, forgetting=0.01, covariance=covariance).partial_fit(X, y)
     np.testing.assert_array_equal(raced.coef_, alone.coef_)
     np.testing.assert_array_equal(raced.covariance_, alone.covariance_)
-    for place, C in enumerate(raced._race.C[raced._race.alive[1:]]):
+    for place, C in enumerate(raced._halving.C[raced._halving.alive[1:]]):
         alone = CBRanker(C, forgetting=0.01, covariance=covariance).partial_fit(X, y)
-        np.testing.assert_array_equal(raced._rivals[0][place], alone._model[0])
+        np.testing.assert_array_equal(raced._others[0][place], alone._model[0])
 
 
 def test_nothing_is_forgotten_unless_asked_for(german, monkeypatch):

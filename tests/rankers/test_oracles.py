@@ -6,14 +6,23 @@ import inspect
 import numpy as np
 import oracles
 import pytest
+from learners import CBR, REGISTERED, make
 from real_data import real
 from scipy import sparse
 from sklearn.base import clone
 
-from cbrank import AdaOAMRanker, CBRanker, OAMRanker, OPAUCRanker, UniExpRanker
+from cbrank import CBRanker, OPAUCRanker
 
 FORMS = ["full", "paper", "precision", "drop"]
 TABLES = ["german", "svmguide3", "spambase"]
+READ_ELSEWHERE = {*CBR, "scw", "scw-diagonal", "ftrl", "spauc"}  # above, and in test_rivals.py
+READ_HERE = [name for name in REGISTERED if name not in READ_ELSEWHERE]
+
+
+def reading(form):
+    """Return the plain-NumPy reading of a registered form, or of the ranker that it is a form of."""
+    names = form.replace("-", "_"), form.partition("-")[0]
+    return next(getattr(oracles, name) for name in names if hasattr(oracles, name))
 
 
 def cbr(X, y, form, C, **parameters):
@@ -71,7 +80,9 @@ def test_rounding_is_no_worse_than_the_papers_own(name, scaling, form, C):
 def random_state_of(ranker, X):
     """Return the state of a ranker's own generator before its first row."""
     begun = clone(ranker)
-    begun._start(X, np.array([0, 1]), np.random.RandomState(ranker.random_state))
+    begun._start(
+        X.shape[1], np.array([0, 1]), sparse.issparse(X), np.random.RandomState(ranker.random_state)
+    )
     return int(begun._buffer.random[0])
 
 
@@ -103,30 +114,19 @@ def test_buffers_average_weights_and_balance(form, policy):
 @pytest.mark.parametrize("as_rows", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("scaling", ["standard", "unit"])
 @pytest.mark.parametrize("name", ["german", "svmguide3"])
-@pytest.mark.parametrize(
-    ("ranker", "learn", "options"),
-    [
-        (OAMRanker(C=0.05), oracles.oam, {"C": 0.05}),
-        (
-            OAMRanker(C=0.01, update="gradient", policy="fifo", buffer_size=9),
-            oracles.oam,
-            {"C": 0.01, "update": "gradient", "policy": "fifo", "buffer_size": 9},
-        ),
-        (OPAUCRanker(step=0.01), oracles.opauc, {"step": 0.01}),
-        (OPAUCRanker(step=0.01, rank=6), oracles.opauc_sketch, {"step": 0.01, "rank": 6}),
-        (AdaOAMRanker(step=0.1), oracles.adaoam, {"step": 0.1}),
-        (UniExpRanker(step=0.01), oracles.uniexp, {"step": 0.01}),
-    ],
-    ids=["oam", "oam-gradient", "opauc", "opauc-sketch", "adaoam", "uniexp"],
-)
+@pytest.mark.parametrize("form", READ_HERE)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_baselines_are_their_papers(ranker, learn, options, name, scaling, as_rows, weighted):
+def test_every_ranker_is_its_plain_reading(form, name, scaling, as_rows, weighted):
     X, y = real(name, 150, scaling)
     weights = np.random.RandomState(3).choice([0.0, 0.5, 1.0], len(y)) if weighted else None
-    ranker = clone(ranker).set_params(random_state=1)
-    ranker.set_params(class_weight="balanced" if weighted else None)
-    if "state" in inspect.signature(learn).parameters:
-        options = options | {"state": random_state_of(ranker, as_rows(X))}
+    ranker = make(form, random_state=1, class_weight="balanced" if weighted else None)
+    if hasattr(ranker, "buffer_size"):
+        ranker.set_params(buffer_size=9)
+    learn = reading(form)
+    asked = inspect.signature(learn).parameters
+    options = {name: value for name, value in ranker.get_params().items() if name in asked}
+    if "state" in asked:
+        options["state"] = random_state_of(ranker, as_rows(X))
     ranker.partial_fit(as_rows(X), y, sample_weight=weights)
     expected = learn(X, y, weights=weights, balanced=weighted, **options)
     assert apart(ranker.coef_[0], expected.w) < 1e-8

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from learners import BASELINES, CBR, RANKERS, make
+from learners import CBR, RANKERS, REGISTERED, make
 from real_data import real
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
@@ -110,7 +110,7 @@ def test_cbr_never_diverges_over_the_whole_grid(name):
         assert np.isfinite(ranker.covariance_).all()
 
 
-@pytest.mark.parametrize("name", ["cbr", "cbr-diagonal", *BASELINES])
+@pytest.mark.parametrize("name", REGISTERED)
 def test_a_large_stream(name):
     X, y = real("covtype", 20_000, "standard")
     ranker = make(name).partial_fit(X, y)

@@ -130,8 +130,8 @@ def test_copies_made_while_another_thread_learns_go_on():
         try:
             for number in range(40):
                 ranker.partial_fit(*chunks[number % 2])
-                ranker._resize(60 + number)
-                ranker._resize(60)
+                ranker.resize(60 + number)
+                ranker.resize(60)
         finally:
             left.set()
 

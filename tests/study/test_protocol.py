@@ -15,10 +15,10 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from cbrank import AdaOAMRanker, CBRanker, OAMRanker, OPAUCRanker, UniExpRanker, datasets
+from cbrank.methods import METHODS
 from cbrank.metrics import accuracy_at_operating_point
 from cbrank.study import splits
 from cbrank.study.measures import auc
-from cbrank.study.methods import METHODS
 from cbrank.study.protocol import choose, evaluate
 from cbrank.study.settings import SCALINGS, Settings, quick
 from cbrank.study.sketch_grid import fit_steps
@@ -167,7 +167,7 @@ def text(monkeypatch):
     return coded, y
 
 
-@pytest.mark.parametrize("name", [n for n, m in METHODS.items() if "high-dimensional" in m.tables])
+@pytest.mark.parametrize("name", [n for n, m in METHODS.items() if "high-dimensional" in m.kinds])
 def test_columns_without_training_rows_drop_out_exactly(text, name):
     settings = Settings(exponents=(-4, 0))
     X, y = text

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from commands import wait_for_lines
 
-from cbrank import datasets
-from cbrank.study import methods
+from cbrank import datasets, methods
 from cbrank.study.curves import COLUMNS as CURVE_COLUMNS
 from cbrank.study.results import COLUMNS, Results, StudyError
-from cbrank.study.runner import Study, Workers
+from cbrank.study.runner import Study
 from cbrank.study.settings import Settings, quick
 from cbrank.study.splits import split
 from cbrank.study.tasks import plan
+from cbrank.workers import Workers
 
 SETTINGS = Settings(exponents=(-6, 0), benchmark_rows=200)
 TASKS = plan(["glass", "vehicle"], ["CBR_FIFO", "OPAUC", "Batch LR"], ["unit", "none"], runs=2)

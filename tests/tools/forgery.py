@@ -35,7 +35,7 @@ def seen_by(ranker, *, width=4, rows=20):
     rng = np.random.RandomState(0)
     X, y = rng.standard_normal((rows, width)).round(2), np.arange(rows) % 2
     X[rng.random_sample(X.shape) < 0.4] = 0.0
-    return ranker.partial_fit(X if ranker._needs_matrix() else sparse.csr_array(X), y)
+    return ranker.partial_fit(X if ranker.takes_dense_rows() else sparse.csr_array(X), y)
 
 
 def small_models():

@@ -1,26 +1,37 @@
-"""Every ranker in every form it has, by a short name."""
+"""Every registered ranker in every form it has, by a short name."""
 
 import numpy as np
 from sklearn.base import clone
 
-from cbrank import (
-    AdaOAMRanker,
-    CBRanker,
-    FTRLAUCRanker,
-    OAMRanker,
-    OPAUCRanker,
-    SCWRanker,
-    SPAUCRanker,
-    UniExpRanker,
-)
+from cbrank import CBRanker
+from cbrank.methods import ESTIMATORS
 
-CBR = {
-    "cbr": CBRanker(C=0.0625),
+# Parameters of registered forms, where the defaults are not what the tests are about.
+PARAMETERS = {
+    "cbr": {"C": 0.0625},
+    "cbr-diagonal": {"C": 0.0625},
+    "oam": {"C": 0.001},
+    "oam-gradient": {"C": 0.01, "policy": "fifo"},
+    "opauc-sketch": {"rank": 8},
+    "scw": {"class_weight": None},
+    "scw-diagonal": {"C": 0.1, "eta": 0.9, "class_weight": None},
+}
+
+
+def registered():
+    """Yield every registered form of a ranker, a new one with the parameters it comes with."""
+    for estimator in ESTIMATORS.values():
+        for variant in estimator.variants:
+            name = f"{estimator.module}-{variant}".removesuffix("-")
+            yield name, estimator.new(variant, **PARAMETERS.get(name, {}))
+
+
+REGISTERED = dict(registered())
+CBR = {name: ranker for name, ranker in REGISTERED.items() if type(ranker) is CBRanker} | {
     "cbr-paper": CBRanker(C=0.5, average=False),
     "cbr-auto": CBRanker(),
     "cbr-auto-diagonal": CBRanker(covariance="diagonal", policy="reservoir"),
     "cbr-reservoir": CBRanker(C=0.0625, policy="reservoir", buffer_size=20),
-    "cbr-diagonal": CBRanker(C=0.0625, covariance="diagonal"),
     "cbr-precision": CBRanker(
         C=0.0625, covariance="diagonal", diagonal_update="precision", average=False
     ),
@@ -28,22 +39,8 @@ CBR = {
         C=0.0625, covariance="diagonal", diagonal_update="drop", policy="reservoir"
     ),
 }
-BASELINES = {
-    "oam": OAMRanker(C=0.001),
-    "oam-gradient": OAMRanker(C=0.01, update="gradient", policy="fifo"),
-    "opauc": OPAUCRanker(),
-    "opauc-sketch": OPAUCRanker(rank=8),
-    "adaoam": AdaOAMRanker(),
-    "uniexp": UniExpRanker(),
-}
-RIVALS = {
-    "scw": SCWRanker(class_weight=None),
-    "scw-diagonal": SCWRanker(C=0.1, eta=0.9, covariance="diagonal", class_weight=None),
-    "ftrl": FTRLAUCRanker(),
-    "spauc": SPAUCRanker(),
-}
-RANKERS = CBR | BASELINES | RIVALS
-SPARSE = [name for name, ranker in RANKERS.items() if not ranker._needs_matrix()]
+RANKERS = REGISTERED | CBR
+SPARSE = [name for name, ranker in RANKERS.items() if not ranker.takes_dense_rows()]
 
 
 def make(name, **parameters):
@@ -53,11 +50,11 @@ def make(name, **parameters):
 def arrays(ranker):
     """All that a ranker has learned, by name."""
     state = {**ranker._model._asdict(), **ranker._buffer._asdict()}
-    if hasattr(ranker, "_race"):
-        order = np.argsort(ranker._race.alive[1:])  # which depends on who led when
-        state |= {f"rivals.{k}": v[order] for k, v in ranker._rivals._asdict().items()}
-        state |= {f"race.{name}": array for name, array in ranker._race._asdict().items()}
-        state["race.alive"] = np.append(ranker._race.alive[0], ranker._race.alive[1:][order])
+    if hasattr(ranker, "_halving"):
+        order = np.argsort(ranker._halving.alive[1:])  # which depends on who led when
+        state |= {f"rivals.{k}": v[order] for k, v in ranker._others._asdict().items()}
+        state |= {f"race.{name}": array for name, array in ranker._halving._asdict().items()}
+        state["race.alive"] = np.append(ranker._halving.alive[0], ranker._halving.alive[1:][order])
     return {name: np.array(array) for name, array in state.items()}
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from cbrank.bench.findings import BLOCKED, PLAIN, Findings
 from cbrank.bench.peers import BUFFERS
 from cbrank.bench.workloads import Workload
-from cbrank.plotting import WIDTH, Look, Picture, dots, headed, log_axis, log_y_axis, picture
+from cbrank.methods import Look
+from cbrank.plotting import WIDTH, Picture, dots, headed, log_axis, log_y_axis, picture
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cbrank import methods
 from cbrank.cli.cluster import scheduler
 from cbrank.cli.options import several
 from cbrank.cli.progress import follow
-from cbrank.study import methods as registry
 from cbrank.study.settings import SCALINGS, Scaling, Settings, quick
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ def _scaling(name: str) -> Scaling:
 @click.command(name="reproduce")
 @click.option("--runs", type=click.IntRange(1), help="Runs of each; else 10, and 5 for text.")
 @several("--datasets", _dataset, "Data sets; else all that are on this machine.")
-@several("--methods", registry.find, "Methods; else the paper's and batch logistic regression.")
+@several("--methods", methods.find, "Methods; else the paper's and batch logistic regression.")
 @several("--scaling", _scaling, "unit, standard or none; else all three, and unit for text.")
-@click.option("--rivals/--no-rivals", help="Also run SCW, FTRL-AUC and SPAUC.")
+@click.option("--rivals/--no-rivals", help=f"Also run {', '.join(methods.names('rival'))}.")
 @click.option("--quick", is_flag=True, help="2 runs, a coarse grid, at most 1000 rows.")
 @click.option("--seed", default=0, show_default=True, help="Master seed.")
 @click.option("--jobs", type=click.IntRange(1), help="Processes; else one on each core.")
@@ -75,8 +75,9 @@ def command(out: Path, seed: int, fresh: bool, report: bool, **options: Any) -> 
 
 
 def _run(out: Path, settings: Settings, fresh: bool, options: dict[str, Any]) -> "Study":
-    from cbrank.study.runner import Study, Workers  # noqa: PLC0415
+    from cbrank.study.runner import Study  # noqa: PLC0415
     from cbrank.study.tasks import work  # noqa: PLC0415
+    from cbrank.workers import Workers  # noqa: PLC0415
 
     tasks, workers = _plan(options), Workers(options["jobs"] or -1, options["backend"])
     amounts = {task: work(task, settings) for task in tasks}
@@ -107,12 +108,12 @@ def _cluster(backend: str, address: str | None) -> AbstractContextManager[Any]:
 def _plan(options: dict[str, Any]) -> list["Task"]:
     from cbrank.study.tasks import plan  # noqa: PLC0415
 
-    groups: list[registry.Group] = ["paper", "ceiling"]
+    groups: list[methods.Group] = ["paper", "ceiling"]
     if options["rivals"]:
         groups.append("rival")
     runs = options["runs"] or (2 if options["quick"] else None)
-    names, methods = _here(options["datasets"]), options["methods"] or registry.names(*groups)
-    tasks = plan(names, methods, options["scaling"], runs)
+    chosen = options["methods"] or methods.names(*groups)
+    tasks = plan(_here(options["datasets"]), chosen, options["scaling"], runs)
     if not tasks:
         raise click.UsageError("none of these methods is for any of these data sets.")
     return tasks

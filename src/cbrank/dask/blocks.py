@@ -17,7 +17,7 @@ from sklearn.utils.validation import _get_feature_names
 
 from cbrank.dask.learning import CHUNK_ROWS, Chunk, Form
 from cbrank.dask.tree import reduced
-from cbrank.rankers import CBRanker, _checks
+from cbrank.rankers import CBRanker, checks
 
 _KINDS = (
     "a dask array, a dask data frame, a list of delayed blocks of rows (each with a delayed block "
@@ -41,8 +41,8 @@ class Block:
     ) -> Generator[Chunk, None, None]:
         """Yield the rows in chunks, shuffled by `random` if there is one."""
         X = sp.csr_array(self.X) if sp.issparse(self.X) else self.X
-        y = _checks.check_labels(self.y, X) if X.shape[0] else np.empty(0)
-        weights = None if self.weights is None else _checks.check_weights(self.weights, X)
+        y = checks.check_labels(self.y, X) if X.shape[0] else np.empty(0)
+        weights = None if self.weights is None else checks.check_weights(self.weights, X)
         order = None if random is None else random.permutation(X.shape[0])
         for begin in range(0, X.shape[0], CHUNK_ROWS):
             rows: Any = slice(begin, begin + CHUNK_ROWS)
@@ -88,7 +88,7 @@ class Blocks(NamedTuple):
             found = reduced(labels, delayed(_union))
         found = client.compute(found)
         facts = self._facts(client) if self.meta is None else _facts(0, self.meta)
-        return Form(_checks.check_classes(found.result()), *facts)
+        return Form(checks.check_classes(found.result()), *facts)
 
     def _facts(self, client: Client) -> "Facts":
         """Return the facts about the first block that has rows."""
@@ -117,8 +117,8 @@ def _facts(number: int, X: Any) -> Facts:
 def _labels(number: int, y: Any) -> NDArray[Any]:
     """Return the labels of a block, at most two."""
     try:
-        found = np.unique(_checks.check_labels(y, y)) if len(y) else np.empty(0)
-        return _checks.check_classes(found) if len(found) > 2 else found
+        found = np.unique(checks.check_labels(y, y)) if len(y) else np.empty(0)
+        return checks.check_classes(found) if len(found) > 2 else found
     except ValueError as error:
         raise ValueError(f"Partition {number}: {error}") from error
 

@@ -17,7 +17,7 @@ from sklearn.utils import _safe_indexing
 
 from cbrank.dask.compiling import one_at_a_time
 from cbrank.dask.learning import Chunk, Partition, Seed
-from cbrank.rankers import CBRanker, _race
+from cbrank.rankers import CBRanker
 
 _PARTITIONS = 16  # that are looked at
 _ROWS = 2**13  # in all of them: twice what a race takes where no class is rare
@@ -51,15 +51,15 @@ def first_rows(partition: Partition, prior: CBRanker, seed: Seed, partitions: in
         raise partition.explained(error, prior) from None
 
 
-def race(heads: Iterable[Sequence[Chunk]], prior: CBRanker) -> _race.Race:
-    """Return the race over the first rows of partitions.
+def race(heads: Iterable[Sequence[Chunk]], prior: CBRanker) -> CBRanker:
+    """Return what `prior` becomes by the first rows of partitions.
 
     Rows that cannot be learned from are passed over here: learning from all will say what is wrong.
     """
     ranker = deepcopy(prior)
     for X, y, weights in itertools.chain.from_iterable(heads):
         if X.shape[1] > ranker.n_features_in_:
-            ranker._resize(X.shape[1])
-        with one_at_a_time(ranker._kernel().__module__), contextlib.suppress(ValueError):
+            ranker.resize(X.shape[1])
+        with one_at_a_time(type(ranker).__name__), contextlib.suppress(ValueError):
             ranker.partial_fit(X, y, sample_weight=weights)
-    return ranker._race
+    return ranker

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cbrank.dask.compiling import one_at_a_time, tell_client
 from cbrank.dask.learning import CHUNK_ROWS, Chunk, Form
-from cbrank.rankers import CBRanker, _checks
+from cbrank.rankers import CBRanker, checks
 from cbrank.streams import Columns, StreamScaler, open_stream
 from cbrank.streams.labels import Labels, canonical
 from cbrank.streams.reading import Format
@@ -122,11 +122,11 @@ class Files:
         if not sights:
             raise ValueError(f"There are no rows to learn from in {', '.join(self.paths)}.")
         for sight in sights[1:]:
-            sights[0].columns._expect(sparse=_is_text(sight.columns), name=sight.path, learn=True)
+            sights[0].columns.expect(sparse=_is_text(sight.columns), name=sight.path, learn=True)
         self.columns, labels = sights[0].columns, Labels(self.columns.labels.positive)
         found = dict.fromkeys(label for sight in sights for label in sight.labels)
         labels.encode(list(found), learn=True, where="All files")
-        _checks.check_classes(labels.known())
+        checks.check_classes(labels.known())
         self.columns.labels = labels
         if _is_text(self.columns):
             self.columns.width_ = max(sight.columns.width_ for sight in sights)
@@ -189,7 +189,7 @@ class File:
         """Widen a ranker to rows of this width: features appear as a stream goes."""
         refuse_too_wide(ranker, width, self.widest)
         if width > ranker.n_features_in_:
-            ranker._resize(width)
+            ranker.resize(width)
 
     def explained(self, error: ValueError, prior: CBRanker) -> ValueError:  # noqa: ARG002
         """Return the error, which names file and line."""

@@ -8,7 +8,6 @@ from copy import deepcopy
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cbrank.dask.compiling import one_at_a_time
@@ -59,11 +58,7 @@ class Seed(NamedTuple):
 def start(ranker: CBRanker, form: Form) -> CBRanker:
     """Return the ranker before its first row."""
     ranker = deepcopy(ranker)
-    rows = sp.csr_array((0, form.width)) if form.sparse else np.empty((0, form.width))
-    ranker._class_weights(form.classes)
-    ranker._start(rows, form.classes, np.random.RandomState(0))
-    ranker._threshold = None
-    ranker.n_features_in_ = form.width
+    ranker.start(form.width, form.classes, sparse=form.sparse)
     if form.names is not None:
         ranker.feature_names_in_ = form.names
     return ranker
@@ -72,7 +67,7 @@ def start(ranker: CBRanker, form: Form) -> CBRanker:
 def learn(partition: Partition, prior: CBRanker, seed: Seed) -> CBRanker:
     """Return what `prior` becomes by learning from a partition."""
     random, ranker = seed.of(partition, prior), deepcopy(prior)
-    ranker._buffer.random[0] = random.integers(1, 2**63)
+    ranker.reseed(int(random.integers(1, 2**63)))
     order = random if seed.shuffle else None
     try:
         for _ in range(ranker.n_passes):
@@ -92,7 +87,7 @@ def learn_chunk(
 ) -> None:
     """Learn from a chunk of a partition."""
     partition.make_room(ranker, X.shape[1])
-    with one_at_a_time(ranker._kernel().__module__):
+    with one_at_a_time(type(ranker).__name__):
         ranker.partial_fit(X, y, sample_weight=weights)
 
 

@@ -26,7 +26,7 @@ from cbrank.dask.files import Files, Scale
 from cbrank.dask.following import can_be_shown, follow
 from cbrank.dask.learning import Partition, Seed, learn, rows_since, start
 from cbrank.dask.tree import calmed, merged, reduced
-from cbrank.rankers import CBRanker, _race
+from cbrank.rankers import CBRanker
 from cbrank.streams import Columns
 
 _ANY_SIZE = {"distributed.admin.large-graph-warning-threshold": "1 PiB"}  # a model is sent as it is
@@ -258,7 +258,7 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
 
     def _start(
         self, client: Client, partitions: Partitions, seed: Seed, classes: ArrayLike | None
-    ) -> tuple[Delayed, _race.Race | None]:
+    ) -> tuple[Delayed, CBRanker | None]:
         """Return the ranker before its first row, and the race if C had to be chosen."""
         ranker = CBRanker(**self._local_parameters(1.0))
         form = partitions.form(client, ranker, classes)
@@ -268,7 +268,7 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
         prior = delayed(start)(clone(ranker).set_params(C="auto"), form)
         heads = [delayed(choosing.first_rows)(part, prior, seed, len(parts)) for part in parts]
         race = client.compute(delayed(choosing.race)(heads, prior)).result()
-        ranker.set_params(C=float(race.C[race.alive[0]]))
+        ranker.set_params(C=race.C_)
         return delayed(start)(ranker, form), race
 
     def _round(
@@ -288,7 +288,7 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
         return future
 
     def _keep(
-        self, local: CBRanker, race: _race.Race | None, partitions: Partitions, anew: bool
+        self, local: CBRanker, race: CBRanker | None, partitions: Partitions, anew: bool
     ) -> None:
         if not local.n_seen_.any():
             raise ValueError("All sample weights are zero: there is no row to learn from.")
@@ -297,7 +297,7 @@ class DaskCBRanker(ClassifierMixin, BaseEstimator):
                 self.__dict__.pop(name, None)
         self._local = local
         if race is not None:
-            self.Cs_, self.progressive_auc_path_ = race.C, _race.progressive_auc(race)
+            self.Cs_, self.progressive_auc_path_ = race.Cs_, race.progressive_auc_path_
         if isinstance(partitions, Files):
             self.columns_, self._scale = deepcopy(partitions.columns), partitions.scale
             self.columns_.width_ = local.n_features_in_

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 from cbrank.dask.blocks import Blocks, is_delayed, is_frame, rows_of
-from cbrank.rankers import CBRanker, _checks
+from cbrank.rankers import CBRanker, checks
 
 
 def is_lazy(X: Any) -> bool:
@@ -57,6 +57,6 @@ def _of_frame(call: Callable[..., NDArray[Any]], X: Any, ranker: CBRanker) -> An
 def _auc(
     scores: list[NDArray[np.float64]], y: list[Any], weights: list[Any] | None, classes: Any
 ) -> float:
-    labels = _checks.encode(np.concatenate([np.asarray(block) for block in y]), classes)
+    labels = checks.encode(np.concatenate([np.asarray(block) for block in y]), classes)
     weight = None if weights is None else np.concatenate(weights)
     return float(roc_auc_score(labels, np.concatenate(scores), sample_weight=weight))

@@ -42,5 +42,5 @@ def _widened(ranker: CBRanker, width: int) -> CBRanker:
     if ranker.n_features_in_ == width:
         return ranker
     ranker = deepcopy(ranker)
-    ranker._resize(width)
+    ranker.resize(width)
     return ranker

@@ -8,7 +8,7 @@ from typing import Any, Self
 from sklearn.pipeline import Pipeline
 
 from cbrank import modelfile
-from cbrank.rankers._base import Ranker
+from cbrank.rankers import Ranker
 from cbrank.streams import Columns, StreamScaler
 from cbrank.training import Model
 

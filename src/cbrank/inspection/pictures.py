@@ -10,15 +10,14 @@ from sklearn.metrics import roc_curve
 
 from cbrank.inspection.evaluation import Evaluation
 from cbrank.inspection.weights import Weights
+from cbrank.methods import METHODS
 from cbrank.plotting import GRID, INK, WIDTH, dots, write_figure
-from cbrank.study.report.looks import looks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_LOOKS = looks([])
-_CURVE, _OWN, _BEST = _LOOKS["CBR_FIFO"], _LOOKS["OAM_seq"], _LOOKS["OPAUC"]
+_CURVE, _OWN, _BEST = (METHODS[name].look for name in ("CBR_FIFO", "OAM_seq", "OPAUC"))
 _MOST_POINTS = 2000
 _LONGEST_NAME = 32
 

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cbrank.rankers._base import Ranker
+from cbrank.rankers import Ranker
 
 _BLOCK = 2**16  # weights that are looked at together
 
@@ -87,12 +87,12 @@ def by_effect(ranker: Ranker, count: int | None = None) -> Weights:
     width = ranker.n_features_in_
     count = width if count is None else count
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        varying, spread = _spread(ranker._buffered_rows()[1])
+        varying, spread = _spread(ranker.buffered_rows()[1])
         deviations, step = _deviations(ranker), max(_BLOCK, count)
         found = None
         for begin in range(0, width, step):
             columns = slice(begin, begin + step)
-            weights = np.array(ranker._weights_of(columns))
+            weights = np.array(ranker.weights(columns))
             first, last = np.searchsorted(varying, (columns.start, columns.stop))
             effects = np.zeros(len(weights))
             effects[varying[first:last] - begin] = spread[first:last]

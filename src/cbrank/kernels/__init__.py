@@ -17,11 +17,12 @@ because importing them imports Numba:
 """
 
 import importlib
+import pkgutil
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from cbrank.kernels import (
+if TYPE_CHECKING:  # to type checkers, all in a module that is not listed here is Any
+    from cbrank.kernels import (  # noqa: F401
         adaoam,
         blocked,
         buffers,
@@ -46,30 +47,7 @@ if TYPE_CHECKING:
         window_auc,
     )
 
-__all__ = [
-    "adaoam",
-    "blocked",
-    "buffers",
-    "confidence",
-    "covariances",
-    "csv",
-    "diagonal",
-    "forgetting",
-    "ftrl",
-    "full",
-    "oam",
-    "opauc",
-    "platt",
-    "random",
-    "scaling",
-    "scw",
-    "sparse_diagonal",
-    "spauc",
-    "svmlight",
-    "threads",
-    "uniexp",
-    "window_auc",
-]
+__all__ = [module.name for module in pkgutil.iter_modules(__path__) if module.name[0] != "_"]
 
 
 def __getattr__(name: str) -> ModuleType:

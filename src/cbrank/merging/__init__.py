@@ -6,13 +6,13 @@
 """
 
 from collections.abc import Sequence
-from copy import copy, deepcopy
 from typing import Any
 
 from cbrank import kernels
 from cbrank.merging import buffers, gaussians
 from cbrank.merging.agreement import refuse_different
-from cbrank.rankers import CBRanker, CBRankerCV, _race
+from cbrank.rankers.cbr import CBRanker, Learned
+from cbrank.rankers.halving import Halving, ended
 
 __all__ = ["merge", "tempered"]
 
@@ -38,7 +38,7 @@ def merge(rankers: Sequence[CBRanker], prior: CBRanker | None = None) -> CBRanke
     -------
     CBRanker
         A ranker that shares nothing with the others and can go on learning. Where C is "auto",
-        its race is over: it has the C with which the rankers met most pairs.
+        its choice of C is over: it has the C with which the rankers met most pairs.
 
     Raises
     ------
@@ -62,25 +62,27 @@ def merge(rankers: Sequence[CBRanker], prior: CBRanker | None = None) -> CBRanke
     >>> rankers = [deepcopy(merged).partial_fit(X[rows], y[rows]) for rows in shards]
     >>> merged = cbrank.merge(rankers, prior=merged)
     """
-    parts = [_plain(ranker) for ranker in rankers]
-    start = None if prior is None else _plain(prior)
+    parts: list[CBRanker] = [_plain(ranker) for ranker in rankers]
+    start: CBRanker | None = None if prior is None else _plain(prior)
     refuse_different(parts, start)
-    merged = _without_model(parts[0])
-    fresh = merged._new_model(merged.n_features_in_)
+    learned = [part.learned() for part in parts]
+    known = start.learned() if start else None
     with kernels.threads.one_thread:
-        merged._model = gaussians.merged(
-            [part._model for part in parts], start._model if start else fresh
+        model = gaussians.merged(
+            [part.model for part in learned], known.model if known else parts[0].prior()
         )
-    merged._buffer = buffers.merged(
-        [part._buffer for part in parts],
-        start._buffer if start else None,
-        reservoir=merged.policy == "reservoir",
+    buffer = buffers.merged(
+        [part.buffer for part in learned],
+        known.buffer if known else None,
+        reservoir=parts[0].policy == "reservoir",
     )
-    if merged.C == "auto":
-        merged._rivals = _race.rivals_like(fresh, 0)
-        merged._race = _race.ended([part._race for part in parts], start._race if start else None)
-    merged._threshold = merged._stream_threshold = None
-    return merged
+    return parts[0].like(Learned(model, buffer, _halving_ended(learned, known)))
+
+
+def _halving_ended(learned: Sequence[Learned], known: Learned | None) -> Halving | None:
+    """Return the end of the rankers' choices of C, if they had to choose."""
+    halvings = [part.halving for part in learned if part.halving is not None]
+    return ended(halvings, known.halving if known else None) if halvings else None
 
 
 def tempered(merged: CBRanker, prior: CBRanker, shards: int) -> CBRanker:
@@ -90,21 +92,13 @@ def tempered(merged: CBRanker, prior: CBRanker, shards: int) -> CBRanker:
     much, above all where a diagonal cannot know that they are the same. What the prior is sure of
     counts sqrt(shards) times against a move, so that it is between the sum and the average.
     """
-    calmer = copy(merged)
+    learned = merged.learned()
     with kernels.threads.one_thread:
-        calmer._model = gaussians.tempered(merged._model, prior._model, shards)
-    return calmer
+        model = gaussians.tempered(learned.model, prior.learned().model, shards)
+    return merged.like(learned._replace(model=model))
 
 
 def _plain(ranker: Any) -> Any:
     """Return a `CBRankerCV` that has learned as a `CBRanker`, and anything else as it is."""
-    searched = isinstance(ranker, CBRankerCV) and ranker.__sklearn_is_fitted__()
-    return ranker._as_cbranker() if searched else ranker
-
-
-def _without_model(ranker: CBRanker) -> CBRanker:
-    """Return a copy of a ranker, all but what it has learned."""
-    bare = copy(ranker)
-    for name in {"_model", "_buffer", "_race", "_rivals"} & vars(bare).keys():
-        delattr(bare, name)
-    return deepcopy(bare)
+    searched = hasattr(ranker, "to_cbranker") and ranker.__sklearn_is_fitted__()
+    return ranker.to_cbranker() if searched else ranker

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cbrank.merging.gaussians import variances
-from cbrank.rankers import CBRanker
+from cbrank.rankers.cbr import CBRanker
 
 
 def refuse_different(rankers: Sequence[Any], prior: Any) -> None:
@@ -62,11 +62,12 @@ def _refuse_other_kinds(name: str, ranker: Any) -> None:
 
 def _refuse_no_covariance(name: str, ranker: CBRanker) -> None:
     """Refuse what no ranker learns, and only files from elsewhere may hold."""
-    held = variances(ranker._model)
+    model = ranker.learned().model
+    held = variances(model)
     bad = np.flatnonzero(~(np.isfinite(held) & (held > 0.0)))
     if bad.size:
         fault = f"the variance of feature {bad[0]} is {held[bad[0]]}"
-    elif np.isfinite(getattr(ranker._model, "Sigma", held)).all():
+    elif np.isfinite(getattr(model, "Sigma", held)).all():
         return
     else:
         fault = "it has numbers that are not finite"
@@ -78,11 +79,12 @@ def _refuse_no_covariance(name: str, ranker: CBRanker) -> None:
 def _facts(ranker: CBRanker) -> dict[str, Any]:
     """Return what rankers must have in common, by name."""
     names = getattr(ranker, "feature_names_in_", None)
-    facts: dict[str, Any] = ranker.get_params(deep=False) | ranker._shape
+    _, state = ranker.get_state()
+    facts: dict[str, Any] = state["parameters"] | state["began_with"]
     facts.pop("random_state")
     return facts | {
-        "n_features_in_": ranker.n_features_in_,
+        "n_features_in_": state["n_features"],
         "feature_names_in_": None if names is None else names.tolist(),
-        "classes_": ranker.classes_.tolist(),
-        "rows kept": "sparse" if ranker._sparse else "dense",
+        "classes_": state["classes"].tolist(),
+        "rows kept": "sparse" if state["sparse"] else "dense",
     }

@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_is_fitted
 
 from cbrank.metrics.roc import auc_of, operating_point_of, optimal_operating_point
-from cbrank.rankers import _checks
+from cbrank.rankers import checks
 
 
 class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
@@ -33,7 +33,7 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return self._weights()[columns]  # type: ignore[no-any-return]
 
     @abstractmethod
-    def _class_weights(
+    def class_weights(
         self, classes: NDArray[Any], counts: NDArray[np.int64] | None = None
     ) -> NDArray[np.float64]:
         """Return the weights of the two classes; `counts` are what "balanced" goes by."""
@@ -69,7 +69,7 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         seen = buffer.seen.copy()
         if not seen.all():
             return np.inf if seen[0] else -np.inf
-        costs = tuple(self._class_weights(self.classes_, seen).tolist())
+        costs = tuple(self.class_weights(self.classes_, seen).tolist())
         given = (*costs, getattr(self, "average", None), int(seen.sum()))
         known = self._stream_threshold
         if known is None or known[0] != given:
@@ -95,15 +95,6 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if not np.isfinite(scores).all():
             return np.inf
         return float(optimal_operating_point(labels, scores, **options).threshold)
-
-    def _buffered_scores(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the labels and scores of the buffered rows, the scores as everywhere else."""
-        labels, rows = self._buffered_rows()
-        return labels, self._scores(rows)
-
-    def _buffered_rows(self) -> tuple[NDArray[np.int64], Any]:
-        """Return the labels of the buffered rows, and the rows."""
-        return self._rows_of(self._buffer)
 
     def _rows_of(self, buffer: Any) -> tuple[NDArray[np.int64], Any]:
         """Return the labels of a buffer's rows, and the rows, while another thread may fill it."""
@@ -135,7 +126,7 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             The scores.
         """
         check_is_fitted(self)
-        return self._scores(_checks.check_rows(self, X, reset=False))
+        return self._scores(checks.check_rows(self, X, reset=False))
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         """Return the scores; a row's own does not depend on the rows beside it."""
@@ -182,8 +173,8 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             The share of (positive, negative) pairs ranked right, ties counted half.
         """
         scores = self.decision_function(X)
-        labels = _checks.encode(_checks.check_labels(y, X), self.classes_)
-        weights = _checks.check_weights(sample_weight, scores)
+        labels = checks.encode(checks.check_labels(y, X), self.classes_)
+        weights = checks.check_weights(sample_weight, scores)
         if np.isfinite(scores).all() and len(np.unique(labels[weights > 0])) == 2:
             return auc_of(labels == 1, scores, weights)
         return float(roc_auc_score(labels, scores, sample_weight=sample_weight))  # it says why not

@@ -2,7 +2,8 @@
 
 import contextlib
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from copy import copy, deepcopy
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,13 +13,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from cbrank import kernels
 from cbrank.parameters import CBR, Table
-from cbrank.rankers import _checks, _race
-from cbrank.rankers._base import DENSE_BLOCK, Ranker, _refilled
+from cbrank.rankers import checks, halving
+from cbrank.rankers._base import DENSE_BLOCK, Batch, Ranker
 from cbrank.rankers._memory import refuse_if_too_large
-from cbrank.rankers._parts import Part, until_forgetting
-from cbrank.rankers._unbroken import whole
+from cbrank.rankers._state import refilled
+from cbrank.rankers.halving import Halving
 
 Scores = NDArray[np.float64]
+
+
+class Learned(NamedTuple):
+    """What a `CBRanker` has learned."""
+
+    model: Any  # FullModel, DiagonalModel or SparseModel of the kernels
+    buffer: Any
+    halving: Halving | None  # where the choice of C stands, if C is "auto"
 
 
 class CBRanker(Ranker):
@@ -107,7 +116,7 @@ class CBRanker(Ranker):
         self.n_passes = n_passes
         self.random_state = random_state
 
-    def _needs_matrix(self) -> bool:
+    def takes_dense_rows(self) -> bool:
         return self.covariance == "full"
 
     def _new_model(self, n_features: int) -> Any:
@@ -118,7 +127,7 @@ class CBRanker(Ranker):
             return kernels.confidence.SparseModel(features, tally)
         if self.covariance == "diagonal":
             return kernels.confidence.DiagonalModel(mean, np.ones(n_features), lag, tally)
-        matrices = _race.most_models() if self.C == "auto" else 1
+        matrices = halving.most_models() if self.C == "auto" else 1
         cure = 'use covariance="diagonal"' + (" or a number for C" if matrices > 1 else "")
         refuse_if_too_large(n_features, matrices, cure)
         return kernels.confidence.FullModel(mean, np.eye(n_features), lag, tally)
@@ -132,36 +141,32 @@ class CBRanker(Ranker):
         wide = self._model.mu.size >= kernels.blocked.WORTHWHILE
         return bool(wide and self._buffer.rows.shape[1] >= kernels.blocked.FEWEST)
 
-    def _start(self, X: Any, classes: NDArray[Any], random: np.random.RandomState) -> None:
-        super()._start(X, classes, random)
-        self.__dict__.pop("_race", None)
+    def _start(
+        self, n_features: int, classes: NDArray[Any], sparse: bool, random: np.random.RandomState
+    ) -> None:
+        super()._start(n_features, classes, sparse, random)
+        self.__dict__.pop("_halving", None)
         if self.C == "auto":
             self._shape["C"] = "auto"
-            self._rivals, self._race = _race.begin(self._model)
+            self._others, self._halving = halving.begin(self._model)
 
     def _check_unchanged(self, classes: Any) -> None:
         super()._check_unchanged(classes)
-        if self.C == "auto" and not hasattr(self, "_race"):
+        if self.C == "auto" and not hasattr(self, "_halving"):
             raise ValueError(
                 "C was a number when this stream began and cannot become 'auto' now: fit anew, or "
                 "set it back."
             )
 
-    def _run(
-        self,
-        rows: Any,
-        labels: NDArray[np.int64],
-        weights: NDArray[np.float64],
-        order: NDArray[np.int64],
-        parameters: Any,
-    ) -> None:
+    def _run(self, batch: Batch, parameters: Any) -> None:
         with kernels.threads.one_thread if self._multiplies() else contextlib.nullcontext():
-            while order.size and (self.C == "auto" or until_forgetting(self) <= order.size):
-                part = Part(self, (rows, labels, weights), order, parameters)
-                whole(part)
-                order = order[part.size :]
-            if order.size:
-                super()._run(rows, labels, weights, order, parameters)
+            while batch.order.size and (
+                self.C == "auto" or halving.rows_to_forgetting(self) <= batch.order.size
+            ):
+                taken = halving.take_part(self, batch, parameters)
+                batch = batch._replace(order=batch.order[taken:])
+            if batch.order.size:
+                super()._run(batch, parameters)
 
     def _multiplies(self) -> bool:
         """Say whether matrix products may be needed, which threads share out."""
@@ -169,15 +174,61 @@ class CBRanker(Ranker):
 
     def _learners(self) -> list[Any]:
         """Return the models that take the same rows, the leader's last."""
-        others = range(self._race.alive.size - 1) if hasattr(self, "_race") else ()
-        return [*(_race.rival(self._rivals, place) for place in others), self._model]
+        others = range(self._halving.alive.size - 1) if hasattr(self, "_halving") else ()
+        return [*(halving.of_stack(self._others, place) for place in others), self._model]
 
     def _resized(self, n_features: int) -> dict[str, Any]:
         resized = super()._resized(n_features)
-        if hasattr(self, "_race"):
-            fresh = _race.rivals_like(self._new_model(n_features), self._race.alive.size - 1)
-            resized["_rivals"] = _refilled(fresh, self._rivals)
+        if hasattr(self, "_halving"):
+            fresh = halving.stacked(self._new_model(n_features), self._halving.alive.size - 1)
+            resized["_others"] = refilled(fresh, self._others)
         return resized
+
+    # For merging -------------------------------------------------------------------------------
+
+    def learned(self) -> Learned:
+        """Return what the ranker has learned.
+
+        Returns
+        -------
+        Learned
+            Its model, its buffer and where its choice of C stands; not copied.
+        """
+        return Learned(self._model, self._buffer, getattr(self, "_halving", None))
+
+    def prior(self) -> Any:
+        """Return the model before the first row.
+
+        Returns
+        -------
+        FullModel, DiagonalModel or SparseModel
+            A standard Gaussian that has met no pair.
+        """
+        return self._new_model(self.n_features_in_)
+
+    def like(self, learned: Learned) -> "CBRanker":
+        """Return a ranker like this one in all but what it has learned.
+
+        Parameters
+        ----------
+        learned : Learned
+            What the other has learned, which becomes its own; with C "auto", one C must be left.
+
+        Returns
+        -------
+        CBRanker
+            A ranker that can go on learning.
+        """
+        other = copy(self)
+        for name in {"_model", "_buffer", "_others", "_halving"} & vars(other).keys():
+            delattr(other, name)
+        other = deepcopy(other)
+        other._model, other._buffer = learned.model, learned.buffer
+        if learned.halving is not None:
+            other._others = halving.stacked(learned.model, 0)
+            other._halving = learned.halving
+        other._threshold = other._stream_threshold = None
+        return other
 
     def _is_full(self) -> bool:
         return isinstance(self._model, kernels.confidence.FullModel)
@@ -209,23 +260,24 @@ class CBRanker(Ranker):
     def C_(self) -> float:
         """The C that the ranker learns with."""
         self._fitted("C_")
-        return float(self._race.C[self._race.alive[0]] if hasattr(self, "_race") else self.C)
+        choice = getattr(self, "_halving", None)
+        return float(self.C if choice is None else choice.C[choice.alive[0]])
 
     @property
     def Cs_(self) -> NDArray[np.float64]:
         """Every C tried."""
-        return self._raced("Cs_").C.copy()
+        return self._choice("Cs_").C.copy()
 
     @property
     def progressive_auc_path_(self) -> NDArray[np.float64]:
         """Progressive AUC of the learner with each of `Cs_`."""
-        return _race.progressive_auc(self._raced("progressive_auc_path_"))
+        return halving.progressive_auc(self._choice("progressive_auc_path_"))
 
-    def _raced(self, name: str) -> _race.Race:
+    def _choice(self, name: str) -> Halving:
         self._fitted(name)
-        if not hasattr(self, "_race"):
+        if not hasattr(self, "_halving"):
             raise AttributeError(f'{type(self).__name__} has {name} only if C is "auto".')
-        return self._race
+        return self._halving
 
     @property
     def n_pairs_(self) -> int:
@@ -272,7 +324,7 @@ class CBRanker(Ranker):
         array([0.98, 1.  ])
         """
         check_is_fitted(self)
-        X = _checks.check_rows(self, X, reset=False)
+        X = checks.check_rows(self, X, reset=False)
         scores = self._scores(X)
         return (scores, self._std(X)) if return_std else scores
 
@@ -297,8 +349,8 @@ class CBRanker(Ranker):
         array([0.66, 0.5 ])
         """
         check_is_fitted(self)
-        A = _checks.check_rows(self, A, reset=False)
-        B = _checks.check_rows(self, B, reset=False)
+        A = checks.check_rows(self, A, reset=False)
+        B = checks.check_rows(self, B, reset=False)
         if A.shape[0] != B.shape[0]:
             raise ValueError(f"A has {A.shape[0]} rows and B has {B.shape[0]}.")
         z = A - B

@@ -1,6 +1,5 @@
 """The paper's experiments, as section 4.2 describes them.
 
-* ``methods``: what is compared, a line for each method
 * ``settings``: what decides the numbers, the seeds among it
 * ``splits``, ``protocol``, ``measures``: a run: its rows, model selection and final fit, scores
 * ``sketch_grid``, ``ceiling``: OPAUCr for all steps at once; batch logistic regression

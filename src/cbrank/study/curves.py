@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from cbrank.atomic import atomic_write_text
-from cbrank.study.methods import METHODS
+from cbrank.methods import METHODS
 from cbrank.study.settings import Settings
 from cbrank.study.splits import split
 from cbrank.study.tasks import Task, place

@@ -12,9 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
 
 from cbrank import datasets
+from cbrank.methods import METHODS, Method
 from cbrank.metrics import optimal_operating_point
 from cbrank.study.measures import Measures, auc, measure
-from cbrank.study.methods import METHODS, Method
 from cbrank.study.settings import Scaling, Settings
 from cbrank.study.sketch_grid import fit_steps
 from cbrank.study.splits import Split, split
@@ -86,7 +86,7 @@ def evaluate(
 
     Examples
     --------
-    >>> from cbrank.study.methods import METHODS
+    >>> from cbrank.methods import METHODS
     >>> from cbrank.study.settings import quick
     >>> outcome = evaluate(METHODS["Uni-Exp"], "glass", "unit", 0, quick(seed=0))
     >>> outcome.measures.auc > 0.5

@@ -107,8 +107,9 @@ def fit_steps(ranker: OPAUCRanker, X: Any, y: NDArray[np.int64], steps: list[flo
 
 def _random_vectors(ranker: OPAUCRanker, X: Any) -> Floats:
     """Draw the random vectors of all rows as the ranker itself would."""
-    ranker._start(X[:, :1], np.arange(2), check_random_state(ranker.random_state))
-    state, shape = ranker._buffer.random, (X.shape[0], ranker._model.h.shape[1])
+    random = check_random_state(ranker.random_state)
+    arrays, _ = ranker.start(1, np.arange(2), sparse=True, random=random).get_state()
+    state, shape = arrays["buffer.random"], (X.shape[0], arrays["model.h"].shape[1])
     normal: Callable[..., float] = kernels.random.normal
     drawn = [normal(state) for _ in range(math.prod(shape))]
     return np.reshape(drawn, shape) / math.sqrt(shape[1])

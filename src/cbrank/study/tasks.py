@@ -7,7 +7,7 @@ from threadpoolctl import threadpool_limits
 
 from cbrank import datasets
 from cbrank.datasets.entry import Table
-from cbrank.study.methods import METHODS
+from cbrank.methods import METHODS
 from cbrank.study.protocol import evaluate
 from cbrank.study.settings import RUNS, SCALINGS, Scaling, Settings
 
@@ -40,7 +40,7 @@ def plan(
     names : iterable of str
         Data sets.
     methods : iterable of str
-        Methods; each runs on the data sets of its own tables.
+        Methods; each runs on the kinds of data sets that it is registered for.
     scalings : iterable of {"unit", "standard", "none"}
         What is done to the rows. By default all three, and "unit" alone for text.
     runs : int, optional
@@ -63,7 +63,7 @@ def plan(
         for table in [datasets.info(name).table]
         for scaling in chosen or usual[table]
         for method in methods
-        if table in METHODS[method].tables
+        if table in METHODS[method].kinds
         for run in range(runs or RUNS[table])
     ]
     return sorted(set(tasks), key=place)
@@ -87,7 +87,7 @@ def work(task: Task, settings: Settings) -> int:
     entry, ranker = datasets.info(task.dataset), METHODS[task.method].new(1.0, 0)
     rows, width = min(entry.rows, settings.rows(task.table)), min(entry.features, 2000)
     overhead = 20_000_000 if task.table == "benchmark" else 300_000_000
-    pair = width**2 + 1000 if getattr(ranker, "_needs_matrix", bool)() else 4 * width
+    pair = width**2 + 1000 if getattr(ranker, "takes_dense_rows", bool)() else 4 * width
     return overhead + rows * getattr(ranker, "buffer_size", 1) * pair
 
 

@@ -5,8 +5,7 @@ import os
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
-from cbrank.rankers import CBRanker
-from cbrank.rankers._base import Ranker
+from cbrank.rankers import CBRanker, Ranker
 from cbrank.streams import FileMark, Position, Stream, open_stream
 from cbrank.streams.position import MOST_FILES
 from cbrank.training.checkpoint import Checkpoint, Progress

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from functools import singledispatch
 from html import escape
 
-from cbrank.plotting import Look, Picture
+from cbrank.methods import Look
+from cbrank.plotting import Picture
 from cbrank.tables import Cell, Row, Table
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cbrank.datasets.entry import Table as Kind
-from cbrank.plotting import Look
+from cbrank.methods import Look
 from cbrank.study.report import paper
 from cbrank.study.report.blocks import Block, Figure, Gallery, Heading, Section
 from cbrank.study.report.ceiling import ceiling_table, distances

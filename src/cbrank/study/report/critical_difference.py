@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from cbrank.methods import Look
 from cbrank.optional import need
-from cbrank.plotting import INK, WIDTH, Look, Picture, headed, picture
+from cbrank.plotting import INK, WIDTH, Picture, headed, picture
 from cbrank.study.report.grids import Grid, ranking
 from cbrank.study.report.significance import LEVEL, Comparison, compare, obstacle
 from cbrank.study.report.words import MEASURES, plural, scaling_words

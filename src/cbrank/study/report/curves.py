@@ -7,7 +7,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from cbrank import datasets
-from cbrank.plotting import Look, Picture, headed, log_axis, picture
+from cbrank.methods import Look
+from cbrank.plotting import Picture, headed, log_axis, picture
 from cbrank.study.report.looks import ordered
 from cbrank.study.report.results import Point, Study, in_order
 from cbrank.study.report.words import scaling_words

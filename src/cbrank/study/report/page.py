@@ -5,7 +5,7 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
-from cbrank.plotting import Look
+from cbrank.methods import Look
 from cbrank.study.report.blocks import Section
 
 

@@ -4,15 +4,15 @@ Two of them are printed with a blank ("0. 879", "0. 844": acoustic, CBR_RS), lef
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from cbrank.datasets.entry import Table
+from cbrank.methods import names
 
 Measure = Literal["auc", "accuracy"]
 
 METHODS: dict[Table, tuple[str, ...]] = {
-    "benchmark": ("CBR_RS", "CBR_FIFO", "Uni-Exp", "OPAUC", "OAM_seq", "AdaOAM"),
-    "high-dimensional": ("CBR-diag_FIFO", "Uni-Exp", "OPAUCr", "OAM_seq"),
+    kind: tuple(names("paper", kind=kind)) for kind in get_args(Table)
 }
 
 _TABLE_3 = """

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from cbrank import datasets
 from cbrank.datasets.entry import Table as Kind
-from cbrank.plotting import WIDTH, Look, Picture, dots, headed, log_axis, picture
+from cbrank.methods import Look
+from cbrank.plotting import WIDTH, Picture, dots, headed, log_axis, picture
 from cbrank.study.report.looks import ordered
 from cbrank.study.report.results import Study, in_order
 from cbrank.study.report.words import scaling_words

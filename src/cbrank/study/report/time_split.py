@@ -6,7 +6,8 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cbrank.plotting import WIDTH, Look, Picture, headed, picture
+from cbrank.methods import Look
+from cbrank.plotting import WIDTH, Picture, headed, picture
 from cbrank.study.report.results import Study
 from cbrank.tables import Cell, Row, Table, number
 
