@@ -68,6 +68,7 @@ def process(code_or_module, *arguments, **environment):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="nothing is compiled without Numba"
 )
@@ -77,6 +78,7 @@ def test_every_kernel_is_compiled_in_the_only_form_there_is():
     assert same == "True"
 
 
+@pytest.mark.slow
 def test_what_is_compiled_is_kept_where_it_says(tmp_path):
     cache, folder = tmp_path / "cache", tmp_path / "folder"
     folder.mkdir()

@@ -22,6 +22,8 @@ from dask.distributed import Client, LocalCluster
 from cbrank.dask import DaskCBRanker, Files
 from cbrank.dask.connecting import connected
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def address():

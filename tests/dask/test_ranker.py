@@ -33,6 +33,8 @@ from cbrank.dask.compiling import hearing, one_at_a_time
 from cbrank.dask.learning import Seed
 from cbrank.dask.tree import reduced
 
+pytestmark = pytest.mark.slow
+
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not find the tests
 
 WIDTH = 4

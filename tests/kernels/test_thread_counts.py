@@ -4,9 +4,12 @@ import os
 import subprocess
 import sys
 
+import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from cbrank import kernels
+
+pytestmark = pytest.mark.slow
 
 _LEARN = """
 import hashlib

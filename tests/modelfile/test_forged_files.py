@@ -30,6 +30,7 @@ EARLIER = FOLDER / "0.1.0"
 needs_memory = pytest.mark.skipif(not can_measure(), reason="this system does not tell peaks")
 
 
+@pytest.mark.slow
 @needs_memory
 def test_a_few_thousand_forged_files_give_sentences():
     from fuzz_model_files import run as fuzz  # noqa: PLC0415

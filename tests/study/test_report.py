@@ -187,6 +187,7 @@ def test_figures_and_tables_are_files_too(folder):
     assert {f"table-{n}-unit.{end}" for n in (3, 4, 5, 6) for end in ("md", "tex")} <= tables
 
 
+@pytest.mark.slow
 def test_the_same_results_give_the_same_files(tmp_path):
     lines = study(sets=("glass", "german", "heart"), scalings=("unit",), extras=())
     one = write_study(tmp_path / "one", lines)
@@ -203,6 +204,7 @@ def _only(**chosen):
     return lambda line: all(line[name] == value for name, value in chosen.items())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "keep",
     [
@@ -224,6 +226,7 @@ def test_partial_results(tmp_path, keep):
     assert report.summary(tmp_path).startswith("Mean AUC over")
 
 
+@pytest.mark.slow
 def test_numbers_may_be_missing(tmp_path):
     blank = {"accuracy_held": "", "parameter": "", "fit_seconds": "", "tune_seconds": ""}
     write_study(tmp_path, [line | blank for line in study(scalings=("unit",))], curves=False)

@@ -9,6 +9,8 @@ from made_up_study import study, write_study
 
 from cbrank.study import report
 
+pytestmark = pytest.mark.slow
+
 PHONE = 390
 
 # What stands outside the page's width, but for what scrolls inside its own container.

@@ -203,6 +203,7 @@ def test_results_that_cannot_be_trusted_are_refused(finished, tmp_path):
 # The numbers ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_numbers_do_not_depend_on_jobs_or_order(finished, tmp_path):
     study_in(tmp_path, TASKS[::-1], jobs=2)
     assert table(tmp_path) == table(finished)
