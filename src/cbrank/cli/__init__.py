@@ -19,7 +19,6 @@ COMMANDS = {
     "inspect": "Show what a model has seen and its weights.",
     "export": "Write a model as an ONNX file.",
     "warmup": "Compile everything now, so that later starts are fast.",
-    "bench": "Measure speed and AUC beside scikit-learn, River, Vowpal Wabbit and LibAUC.",
     "datasets": "List, describe and fetch the paper's data sets.",
     "reproduce": "Run the paper's study and write its tables, figures and report.",
 }

@@ -61,6 +61,12 @@ class Ranker(Stateful):
     n_passes: int
     random_state: Any
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
+        return tags
+
     # What a subclass says of itself ------------------------------------------------------------
 
     @abstractmethod

@@ -178,9 +178,3 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if np.isfinite(scores).all() and len(np.unique(labels[weights > 0])) == 2:
             return auc_of(labels == 1, scores, weights)
         return float(roc_auc_score(labels, scores, sample_weight=sample_weight))  # it says why not
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.input_tags.sparse = True
-        return tags
