@@ -1,4 +1,4 @@
-"""Files over HTTP: resumed, checked, and in place only when whole."""
+"""Download files over HTTP: broken downloads are resumed, checksums compared."""
 
 import contextlib
 import logging
@@ -36,8 +36,9 @@ def download(
 ) -> None:
     """Download a file, unless it is there already.
 
-    When the connection breaks, the bytes that came stay in ``target.part``, and only the rest is
-    asked for: at once, as long as each attempt brings something, and again by the next call.
+    When the connection breaks, the bytes received stay in ``target.part`` and only the rest is
+    asked for: at once, as long as each attempt brings more, and else by the next call. `target`
+    itself is there only when the file is complete.
 
     Parameters
     ----------
@@ -55,7 +56,7 @@ def download(
     Raises
     ------
     DownloadError
-        If the file cannot be downloaded whole; the message names the address and the reason.
+        If the file cannot be downloaded; the message names the address and the reason.
     ModuleNotFoundError
         If pooch, which downloads, is not installed.
 
@@ -79,7 +80,7 @@ def download(
 
 
 class _Transfer:
-    """What pooch calls to download: it goes on where an earlier attempt stopped."""
+    """The downloader that pooch calls; it goes on where an earlier attempt stopped."""
 
     def __init__(self, part: Path, progress: bool, timeout: float) -> None:
         self.part, self.progress, self.timeout = part, progress, timeout
@@ -128,7 +129,7 @@ class _Transfer:
         downloader(address, file, None)
 
     def _raise_unless_hopeful(self, address: str, reason: OSError, before: int) -> None:
-        """Complain, unless bytes have come, or too many were there and are gone now."""
+        """Raise unless another attempt may help: bytes came, or a part too long was removed."""
         have, answer = _size(self.part), getattr(reason, "response", None)
         if answer is not None and answer.status_code == _UNSATISFIABLE and before:
             self.part.unlink()
@@ -153,7 +154,7 @@ def _size(path: Path) -> int:
 
 @contextlib.contextmanager
 def _quiet(logger: logging.Logger) -> Iterator[None]:
-    """Keep a logger from telling what is no warning."""
+    """Keep a logger to warnings meanwhile."""
     level = logger.level
     logger.setLevel(logging.WARNING)
     try:
