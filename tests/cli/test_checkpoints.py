@@ -65,7 +65,7 @@ def test_a_checkpoint_is_never_written_over_by_another_run(stopped):
     with (stopped / "rows.svm").open("a") as file:
         file.write("1 1:1\n")
     assert error("train", "rows.svm", "-o", "m", *KEPT, "--resume").startswith(
-        "rows.svm is not as it was when reading stopped: its size was "
+        "rows.svm has changed since reading stopped: its size was "
     )
     assert (stopped / "c").read_bytes() == before
 
@@ -159,8 +159,8 @@ def test_a_full_disk_loses_nothing(stopped, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Model, "write", write)
         assert error("train", "rows.svm", "-o", "full/m", *KEPT, "--resume") == (
-            "full/m could not be written: No space left on device. All that was learned is in c: "
-            "see to that, and repeat the command with --resume."
+            "full/m could not be written: No space left on device. All that was learned is in c. "
+            "Mend that, and repeat the command with --resume."
         )
     assert cbrank.load("c").n_seen_.sum() == 16884
     call("train", "rows.svm", "-o", "full/m", *KEPT, "--resume")

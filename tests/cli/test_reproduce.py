@@ -55,6 +55,7 @@ def test_the_table_goes_to_stdout_and_all_else_to_stderr(tmp_path):
     assert again.stdout == result.stdout
 
 
+@pytest.mark.slow
 def test_rivals_are_added_on_demand(tmp_path):
     for option, count in (("--no-rivals", 7), ("--rivals", 10)):
         result = run(*SMALL, "--datasets", "glass", option, "--out", tmp_path)
@@ -129,6 +130,7 @@ def test_a_failed_task_is_told_kept_and_tried_again(tmp_path):
     assert ",failed," not in (out / "results.csv").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_an_interrupt_says_how_to_go_on(tmp_path):
     process = subprocess.Popen(

@@ -89,6 +89,7 @@ def test_sparse_rows_are_dense_rows(kind):
     np.testing.assert_allclose(thin.covariance_, dense.covariance_, rtol=1e-8, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_blocks_of_wide_rows_forget_as_single_pairs_do():
     X, y = real("german", 300, "standard")
     wide = np.hstack([X, np.zeros((300, kernels.blocked.WORTHWHILE))])

@@ -83,8 +83,8 @@ def refuse_without_confidence(model: Model) -> None:
     """Raise an error if a model does not know how sure its scores are."""
     if not knows_confidence(model):
         raise ValueError(
-            f"{type(model.ranker).__name__} does not know how sure its scores are: --std and "
-            "--proba are for models of CBRanker."
+            f"{type(model.ranker).__name__} does not know how sure its scores are: `std` and "
+            "`proba` are for models of CBRanker."
         )
 
 

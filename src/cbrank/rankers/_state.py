@@ -59,6 +59,9 @@ class Stateful(Owner, LinearScorer):
         bool
             Whether sparse rows are made dense before they are learned from.
         """
+        return self._needs_matrix()
+
+    def _needs_matrix(self) -> bool:
         return False
 
     # Beginning and widening --------------------------------------------------------------------

@@ -83,7 +83,7 @@ class OPAUCRanker(Ranker):
         self.n_passes = n_passes
         self.random_state = random_state
 
-    def takes_dense_rows(self) -> bool:
+    def _needs_matrix(self) -> bool:
         return self.rank is None
 
     def _new_model(self, n_features: int) -> Any:

@@ -82,7 +82,7 @@ class SCWRanker(Ranker):
         self.n_passes = n_passes
         self.random_state = random_state
 
-    def takes_dense_rows(self) -> bool:
+    def _needs_matrix(self) -> bool:
         return self.covariance == "full"
 
     def _new_model(self, n_features: int) -> Any:

@@ -47,8 +47,8 @@ class Results:
         for task, line in self.lines.items():
             if line["seed"] != str(settings.run_seed(task.dataset, task.run)):
                 raise StudyError(
-                    f"{self.path} was written with another --seed than {settings.seed}: give "
-                    "that seed or another --out to keep it, or --fresh to start anew."
+                    f"{self.path} was written with another `seed` than {settings.seed}: give "
+                    "that seed or another `folder` to keep it, or `fresh=True` to start anew."
                 )
 
     def remaining(self, tasks: Iterable[Task]) -> list[Task]:
@@ -89,7 +89,7 @@ def _read(path: Path) -> list[Line]:
         return []
     header, *texts = path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1] or [""]
     if header not in {"", ",".join(COLUMNS)}:
-        raise StudyError(f"{path} is not a table of a study: move it away or use --fresh.")
+        raise StudyError(f"{path} is not a table of a study: move it away or use `fresh=True`.")
     return [_line(text, f"{path}, line {number}") for number, text in enumerate(texts, start=2)]
 
 
@@ -102,7 +102,7 @@ def _line(text: str, where: str) -> Line:
     except (KeyError, ValueError):
         sound = False
     if not sound:
-        raise StudyError(f"{where} is damaged: remove that line or use --fresh.")
+        raise StudyError(f"{where} is damaged: remove that line or use `fresh=True`.")
     return line
 
 

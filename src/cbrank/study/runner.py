@@ -38,7 +38,9 @@ class Study:
         self.results, self.curves = Results(files[0]), Curves(files[1])
         self.record = Record(files[2])
         if self.results.lines and not self.record.facts:
-            raise StudyError(f"{folder} has results but no study.json: use --fresh to start anew.")
+            raise StudyError(
+                f"{folder} has results but no study.json: use `fresh=True` to start anew."
+            )
         self.record.check_settings(settings)
         self.results.check_seeds(settings)
 

@@ -119,7 +119,7 @@ def read(folder: Path) -> Study:
         If ``results.csv`` is missing, or no run in it succeeded.
     """
     if not (folder / "results.csv").is_file():
-        raise ValueError(f"there is no results.csv in {folder}: run `cbrank reproduce` first.")
+        raise ValueError(f"there is no results.csv in {folder}: run the study first.")
     # Where a task was run again, its last line counts.
     tasks = {(r.dataset, r.scaling, r.method, r.run): r for r in _results(folder)}
     runs = sorted(tasks.values(), key=_place)
