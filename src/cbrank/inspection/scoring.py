@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from cbrank.rankers import CBRanker
-from cbrank.training import Model
+from cbrank.rankers.cbr import CBRanker
+from cbrank.training.model import Model
 
 
 def say(model: Model, X: Any, *, std: bool, proba: bool, label: bool) -> dict[str, list[Any]]:

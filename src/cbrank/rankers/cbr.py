@@ -14,10 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from cbrank import kernels
 from cbrank.parameters import CBR, Table
 from cbrank.rankers import checks, halving
-from cbrank.rankers._base import DENSE_BLOCK, Batch, Ranker
-from cbrank.rankers._memory import refuse_if_too_large
-from cbrank.rankers._state import refilled
+from cbrank.rankers.base import DENSE_BLOCK, Batch, Ranker
 from cbrank.rankers.halving import Halving
+from cbrank.rankers.memory import refuse_if_too_large
+from cbrank.rankers.state import refilled
 
 Scores = NDArray[np.float64]
 

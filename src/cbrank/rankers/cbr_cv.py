@@ -27,9 +27,9 @@ from cbrank.parameters import (
     assign,
     signature,
 )
-from cbrank.rankers._base import Rows
-from cbrank.rankers._state_checks import Arrays, Facts
+from cbrank.rankers.base import Rows
 from cbrank.rankers.cbr import CBRanker, Scores
+from cbrank.rankers.state_checks import Arrays, Facts
 
 _LARGEST_EXPONENT = 10  # the paper's grid is 2^-10, ..., 2^10
 

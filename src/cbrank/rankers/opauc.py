@@ -7,8 +7,8 @@ import numpy as np
 
 from cbrank import kernels
 from cbrank.parameters import COUNT, Parameter, Table, common, regularization, step
-from cbrank.rankers._base import Ranker
-from cbrank.rankers._memory import refuse_if_too_large
+from cbrank.rankers.base import Ranker
+from cbrank.rankers.memory import refuse_if_too_large
 
 
 class OPAUCRanker(Ranker):

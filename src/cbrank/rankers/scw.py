@@ -9,8 +9,8 @@ from scipy.special import ndtri
 
 from cbrank import kernels
 from cbrank.parameters import COVARIANCE, POSITIVE, Parameter, Table, common, eta
-from cbrank.rankers._base import Ranker
-from cbrank.rankers._memory import refuse_if_too_large
+from cbrank.rankers.base import Ranker
+from cbrank.rankers.memory import refuse_if_too_large
 
 
 class SCWRanker(Ranker):

@@ -4,7 +4,7 @@ import itertools
 import operator
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,18 +22,9 @@ from cbrank.streams.header import (
     refuse_unkeepable,
 )
 from cbrank.streams.labels import Labels
-from cbrank.streams.rows import WIDEST, Rows
+from cbrank.streams.rows import WIDEST, Roles, Rows
 
 _DROPPED = -1  # as in cbrank.kernels.csv, which is not imported before it is needed
-
-
-class Roles(NamedTuple):
-    """What a reader does with each column of one file."""
-
-    codes: NDArray[np.int64]  # k for numeric column k, -1 to ignore, -2 - k for text column k
-    n_numbers: int
-    texts: tuple[str, ...]  # names of the text columns
-    label: str | None  # the text column that is the label
 
 
 class Columns:

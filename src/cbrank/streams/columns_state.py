@@ -21,15 +21,13 @@ from numpy.typing import NDArray
 
 from cbrank.streams.categories import MOST_BITS, MOST_LISTED, MOST_TABLES, ONEHOT, Met
 from cbrank.streams.labels import canonical
-from cbrank.streams.rows import WIDEST
+from cbrank.streams.rows import MOST_COLUMNS, WIDEST
 from cbrank.streams.texts import Texts, has_twins
 
 Arrays = Mapping[str, NDArray[Any]]
 Facts = Mapping[str, Any]
 
-# Limits that bound the memory for opening a forged file: columns of a table, and dropped ones, which
-# take some 80 bytes each.
-MOST_COLUMNS = 2**22
+# A limit to the memory for opening a forged file: dropped columns take some 80 bytes each.
 MOST_DROPPED = 2**18
 
 _OPEN = -1  # the number of listed categories of a one-hot column, which is open to new ones

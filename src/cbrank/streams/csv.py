@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbrank import kernels
-from cbrank.streams.columns import Roles
-from cbrank.streams.rows import texts_joined
+from cbrank.streams.rows import Roles, texts_joined
 from cbrank.streams.text import Fault, Piece, shown
 
 if TYPE_CHECKING:

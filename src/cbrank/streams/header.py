@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from numbers import Integral
 from typing import Any
 
-from cbrank.streams.columns_state import MOST_COLUMNS
 from cbrank.streams.labels import LONGEST
+from cbrank.streams.rows import MOST_COLUMNS
 
 _NAMED = 12  # columns that a message lists
 

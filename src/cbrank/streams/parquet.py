@@ -7,8 +7,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cbrank.streams.columns import Roles
-from cbrank.streams.rows import Complaints, Rows
+from cbrank.streams.rows import Complaints, Roles, Rows
 
 _BUFFER = 2**14  # bytes read ahead per column: by default PyArrow holds all of a row group
 _GAP = "fill gaps or leave such rows out before ranking, or drop the column"

@@ -14,11 +14,19 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from cbrank.streams.ahead import Ready, read_ahead
-from cbrank.streams.columns import Columns, Roles
+from cbrank.streams.columns import Columns
 from cbrank.streams.csv import CsvParser, split_header
 from cbrank.streams.parquet import import_parquet, open_parquet, read_parquet
 from cbrank.streams.position import Position, mark
-from cbrank.streams.rows import CHUNK_BYTES, FIRST_FEW, WIDEST, Complaints, Rows, rows_that_fit
+from cbrank.streams.rows import (
+    CHUNK_BYTES,
+    FIRST_FEW,
+    WIDEST,
+    Complaints,
+    Roles,
+    Rows,
+    rows_that_fit,
+)
 from cbrank.streams.sources import Opened, Source, find_sources, open_source, source_name
 from cbrank.streams.svmlight import SvmlightParser
 from cbrank.streams.text import Lines, Parser, Size, read_rows

@@ -11,7 +11,17 @@ FIRST_FEW = 10  # malformed rows that are reported one by one; the others are on
 # depend on the width. Up to five chunks exist at a time.
 CHUNK_BYTES = 2**25
 WIDEST = 2**31 - 1  # features: indices of sparse rows are int32
+MOST_COLUMNS = 2**22  # of a table: a limit to the memory that a forged model file can take
 _NUMBER, _TEXT = 8, 64  # bytes of a number; of a short string as a Python object
+
+
+class Roles(NamedTuple):
+    """What a reader does with each column of one file."""
+
+    codes: NDArray[np.int64]  # k for numeric column k, -1 to ignore, -2 - k for text column k
+    n_numbers: int
+    texts: tuple[str, ...]  # names of the text columns
+    label: str | None  # the text column that is the label
 
 
 class Rows(NamedTuple):

@@ -10,7 +10,8 @@ from sklearn.pipeline import Pipeline
 
 from cbrank import modelfile
 from cbrank.modelfile.container import refuse_unwritable
-from cbrank.rankers import CBRanker, Ranker
+from cbrank.rankers.base import Ranker
+from cbrank.rankers.cbr import CBRanker
 from cbrank.streams import Chunk, Columns, StreamScaler
 
 # Features of a full covariance that nobody asked for by name: 32 MiB, all of it read for each pair.

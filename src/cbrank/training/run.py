@@ -5,7 +5,7 @@ import os
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
-from cbrank.rankers import CBRanker
+from cbrank.rankers.cbr import CBRanker
 from cbrank.streams import FileMark, Position, Stream, open_stream
 from cbrank.streams.position import MOST_FILES
 from cbrank.training.checkpoint import Checkpoint, Progress

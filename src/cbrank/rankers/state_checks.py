@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cbrank.rankers import checks
-
 if TYPE_CHECKING:
-    from cbrank.rankers._state import Stateful
+    from cbrank.rankers.state import Stateful
 
 Arrays = dict[str, NDArray[Any]]
 Facts = dict[str, Any]
@@ -61,17 +59,6 @@ def _with_room(field: str, array: NDArray[Any], held: NDArray[Any]) -> NDArray[A
 
 
 # Facts ------------------------------------------------------------------------------------------
-
-
-def check_classes(classes: Any) -> NDArray[Any]:
-    """Return two labels in order; refuse anything else."""
-    labels: NDArray[Any] = np.asarray(classes)
-    try:
-        if np.array_equal(labels, checks.check_classes(labels)):
-            return labels
-    except TypeError:
-        pass
-    raise ValueError("its classes are not two labels in order")
 
 
 def check_threshold(threshold: Any) -> float | None:

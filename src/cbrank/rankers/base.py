@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from cbrank import kernels
 from cbrank.arrays import canonical, refuse_unsound
 from cbrank.rankers import checks
-from cbrank.rankers._state import Stateful
+from cbrank.rankers.state import Stateful
 
 DENSE_BLOCK = 2**20  # numbers of a sparse matrix made dense at a time: 8 MiB
 _ONE_ROW = np.zeros(1, np.int64)

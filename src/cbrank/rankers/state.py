@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from cbrank import kernels
 from cbrank.locking import Owner
 from cbrank.parameters import Table, documented
-from cbrank.rankers import _state_checks, checks
-from cbrank.rankers._scorer import LinearScorer
-from cbrank.rankers._state_checks import Arrays, Facts
+from cbrank.rankers import checks, state_checks
+from cbrank.rankers.scorer import LinearScorer
+from cbrank.rankers.state_checks import Arrays, Facts
 
 _LAST_ROWS = 50  # kept of each class by rankers that learn without a buffer, for `threshold_`
 
@@ -243,7 +243,7 @@ class Stateful(Owner, LinearScorer):
 
     def _arrays(self) -> Arrays:
         return {
-            f"{part}.{field}": _state_checks.kept(field, np.asarray(value))
+            f"{part}.{field}": state_checks.kept(field, np.asarray(value))
             for part, held in self._parts().items()
             for field, value in held._asdict().items()
         }
@@ -277,7 +277,7 @@ class Stateful(Owner, LinearScorer):
         ranker = cls.check_state(arrays, facts)
         for name, part in _PARTS.items():
             if name in vars(ranker):
-                held = _state_checks.filled(vars(ranker)[name], part, arrays)
+                held = state_checks.filled(vars(ranker)[name], part, arrays)
                 setattr(ranker, name, held)
         return ranker
 
@@ -306,26 +306,26 @@ class Stateful(Owner, LinearScorer):
             facts[name] for name in ("began_with", "sparse", "n_features")
         )
         now, first = cls(**facts["parameters"]), cls(**facts["parameters"] | began_with)
-        classes = _state_checks.check_classes(facts["classes"])
+        classes = _two_labels(facts["classes"])
         now._validate_params()
         try:
             now.class_weights(classes)
         except TypeError:
             raise ValueError("its class weights are not numbers") from None
         first._validate_params()
-        sizes = {_state_checks.WIDTH: n_features} | {
+        sizes = {state_checks.WIDTH: n_features} | {
             name: getattr(first, name)
             for name in cls._shape_parameters
             if isinstance(getattr(first, name, None), Integral)
         }
-        ranker: Self = _state_checks.small_ranker(first, arrays, sizes, sparse, classes)
+        ranker: Self = state_checks.small_ranker(first, arrays, sizes, sparse, classes)
         if ranker._sparse is not sparse or ranker._shape.keys() != began_with.keys():
             raise ValueError("what it began with makes no sense")
-        _state_checks.refuse_bad_arrays(arrays, n_features)
+        state_checks.refuse_bad_arrays(arrays, n_features)
         for name, value in now.get_params(deep=False).items():
             setattr(ranker, name, value)
         ranker._shape, ranker.n_features_in_ = began_with, n_features
-        ranker._threshold = _state_checks.check_threshold(facts["threshold"])
+        ranker._threshold = state_checks.check_threshold(facts["threshold"])
         return ranker
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -350,3 +350,14 @@ def _writeable(arrays: Any) -> Any:
     if all(array.flags.writeable for array in arrays):
         return arrays
     return type(arrays)(*(np.array(array) for array in arrays))
+
+
+def _two_labels(classes: Any) -> NDArray[Any]:
+    """Return two labels in order; refuse anything else."""
+    labels: NDArray[Any] = np.asarray(classes)
+    try:
+        if np.array_equal(labels, checks.check_classes(labels)):
+            return labels
+    except TypeError:
+        pass
+    raise ValueError("its classes are not two labels in order")
