@@ -20,11 +20,11 @@ from cbrank.study.tasks import Task, place
 
 COLUMNS = ("dataset", "scaling", "method", "rows", "auc")
 
-_POINTS = 25
-_CHUNKS = 120
-_LATEST = 100
+_POINTS = 25  # of a curve: enough for its shape, few enough for one file of all curves
+_CHUNKS = 120  # in which a curve learns: short ones near its beginning, where it moves most
+_LATEST = 100  # rows that a new one is ranked among: enough pairs, at a cost that stays the same
 
-Key = tuple[str, ...]
+Key = tuple[str, str, str]  # data set, scaling, method
 
 
 class Point(NamedTuple):
@@ -34,8 +34,8 @@ class Point(NamedTuple):
     auc: float
 
 
-class Curves:
-    """The learning curves of a study, on disk.
+class CurvesFile:
+    """``curves.csv`` of a study.
 
     Parameters
     ----------
@@ -45,10 +45,12 @@ class Curves:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.points: dict[Key, list[Key]] = {}
+        self.points: dict[Key, list[Point]] = {}
         if path.exists():
-            for line in list(csv.reader(path.read_text(encoding="utf-8").splitlines()))[1:]:
-                self.points.setdefault(tuple(line[:3]), []).append(tuple(line[3:]))
+            for line in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
+                key = line["dataset"], line["scaling"], line["method"]
+                point = Point(int(line["rows"]), float(line["auc"]))
+                self.points.setdefault(key, []).append(point)
 
     def remaining(self, tasks: Iterable[Task]) -> list[Task]:
         """Return the tasks to draw: the first run of what streams over a benchmark set."""
@@ -63,7 +65,7 @@ class Curves:
 
     def add(self, task: Task, points: Iterable[Point]) -> None:
         """Take in a curve."""
-        self.points[_key(task)] = [(str(point.rows), repr(point.auc)) for point in points]
+        self.points[_key(task)] = list(points)
 
     def write(self) -> None:
         """Write all curves, in order."""
@@ -71,7 +73,7 @@ class Curves:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
         for key in sorted(self.points, key=_place):
-            writer.writerows(key + point for point in self.points[key])
+            writer.writerows((*key, *point) for point in self.points[key])
         atomic_write_text(self.path, file.getvalue())
 
 
@@ -123,7 +125,7 @@ def _leads(scores: NDArray[np.float64], y: NDArray[np.int64], new: int) -> NDArr
 
 
 def _evenly(first: int, last: int, most: int) -> list[int]:
-    """Return whole numbers that stand evenly on a logarithmic axis."""
+    """Return at most so many whole numbers that stand evenly on a logarithmic axis."""
     return np.unique(np.geomspace(first, last, most).round().astype(int)).tolist()  # type: ignore[no-any-return]
 
 

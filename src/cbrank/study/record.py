@@ -24,7 +24,7 @@ class Record:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.facts: dict[str, Any] = _read(path)
+        self.facts: dict[str, Any] = read_facts(path)
         self._before = float(self.facts.get("seconds", 0.0))
         self._started = time.monotonic()
 
@@ -39,7 +39,7 @@ class Record:
             )
 
     def start(self, command: Sequence[str], settings: Settings) -> None:
-        """Note a session's begin."""
+        """Note that a session begins."""
         self.facts = {
             "command": shlex.join(command),
             "settings": settings.as_json(),
@@ -62,7 +62,8 @@ class Record:
         self.note_time()
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_facts(path: Path) -> dict[str, Any]:
+    """Read what was noted of a study; nothing if the file is not there."""
     if not path.exists():
         return {}
     try:

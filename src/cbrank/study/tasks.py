@@ -11,8 +11,6 @@ from cbrank.methods import METHODS
 from cbrank.study.protocol import evaluate
 from cbrank.study.settings import RUNS, SCALINGS, Scaling, Settings
 
-Row = dict[str, Any]
-
 
 class Task(NamedTuple):
     """One method, once, on one data set with one scaling."""
@@ -33,7 +31,7 @@ def plan(
     scalings: Iterable[Scaling] = (),
     runs: int | None = None,
 ) -> list[Task]:
-    """List the tasks of a study, in the order of its table.
+    """List the tasks of a study, in the order of ``results.csv``.
 
     Parameters
     ----------
@@ -70,7 +68,7 @@ def plan(
 
 
 def place(task: Task) -> tuple[int, ...]:
-    """Return where a task stands in the study's table."""
+    """Return where a task stands in ``results.csv``."""
     return (
         datasets.names().index(task.dataset),
         SCALINGS.index(task.scaling),
@@ -80,9 +78,9 @@ def place(task: Task) -> tuple[int, ...]:
 
 
 def work(task: Task, settings: Settings) -> int:
-    """Estimate how long a task takes, to do the long ones first and foretell the end.
+    """Estimate how long a task takes, so that long ones come first and the end can be foretold.
 
-    The unit is about ten nanoseconds where the constants were measured.
+    The unit is about ten nanoseconds on the machine where the constants were measured.
     """
     entry, ranker = datasets.info(task.dataset), METHODS[task.method].new(1.0, 0)
     rows, width = min(entry.rows, settings.rows(task.table)), min(entry.features, 2000)
@@ -91,17 +89,17 @@ def work(task: Task, settings: Settings) -> int:
     return overhead + rows * getattr(ranker, "buffer_size", 1) * pair
 
 
-def perform(task: Task, settings: Settings) -> Row:
-    """Do a task and return its row of the table; an error makes a row too."""
-    row = {**task._asdict(), "seed": settings.run_seed(task.dataset, task.run)}
+def perform(task: Task, settings: Settings) -> dict[str, Any]:
+    """Do a task and return the values of its line of ``results.csv``; an error makes a line too."""
+    values = {**task._asdict(), "seed": settings.run_seed(task.dataset, task.run)}
     try:
         # Sums over several threads would be rounded in another order.
         with threadpool_limits(limits=1):
             outcome = evaluate(METHODS[task.method], task.dataset, task.scaling, task.run, settings)
     except Exception as error:  # noqa: BLE001 (it must not end the study)
-        return row | {"status": "failed", "error": _sentence(error)}
+        return values | {"status": "failed", "error": _sentence(error)}
     rows, facts = outcome.rows, outcome.rows.facts
-    return row | {
+    return values | {
         **outcome.measures._asdict(),
         **outcome.choice._asdict(),
         "tune_seconds": outcome.tune_seconds,
