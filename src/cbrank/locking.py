@@ -51,5 +51,5 @@ def undisturbed(objects: Iterable[Any]) -> Iterator[None]:
     with ExitStack() as stack:
         for item in objects:
             if isinstance(item, Owner):
-                stack.enter_context(item._own.lock)
+                stack.enter_context(item._own.lock)  # noqa: SLF001
         yield

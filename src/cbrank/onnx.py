@@ -122,7 +122,7 @@ def _form(ranker: Ranker, scaler: StreamScaler | None, sparse: bool) -> tuple[st
     if kind == "unit":
         tiny, one = np.array(np.finfo(np.float64).tiny), np.array(1.0)
         return "unit", {"weights": weights, "tiny": tiny, "one": one}
-    centre, divisor = scaler._centre_and_divisor()
+    centre, divisor = scaler.centre_and_divisor()
     with np.errstate(over="ignore"):
         weights = weights / divisor
     if not np.isfinite(weights).all():

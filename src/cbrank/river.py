@@ -138,7 +138,10 @@ class RankingClassifier(Owner, MiniBatchClassifier):
                 self._learn_rows(list(x), values[None], [y])
                 return
             learner, label = self._learner, self._learner.encode_label(y)
-            if isinstance(learner.class_weight, dict) and not learner.weight_of(label):
+            if (
+                isinstance(learner.class_weight, dict)
+                and not learner.class_weights(learner.classes_)[label]
+            ):
                 return
             columns = self._place(x)
             learner.learn_row(self._row(columns, values), label)
@@ -299,26 +302,26 @@ class RankingClassifier(Owner, MiniBatchClassifier):
         columns = np.array([self._columns.get(name, -1) for name in names], np.int32)
         known = columns >= 0
         if known.all():
-            return learner._weights_of(columns)
+            return learner.weights(columns)
         weights = np.zeros(len(columns))
-        weights[known] = learner._weights_of(columns[known])
+        weights[known] = learner.weights(columns[known])
         return weights
 
     def _probabilities(self, learner: Ranker, score: Any) -> dict[Any, Any]:
         """Return the probabilities of the two labels at a score or at many."""
-        seen, known = learner._buffer.seen.tolist(), self._curve
+        seen, known = learner.n_seen_.tolist(), self._curve
         if known is None or known[0] != seen:
             self._curve = known = seen, _platt(learner)
         middle, slope, offset = known[1]
         positive = expit(slope * (score - middle) + offset)
-        return dict(zip(learner._label_of, [1.0 - positive, positive], strict=True))
+        return dict(zip(learner.classes_.tolist(), [1.0 - positive, positive], strict=True))
 
 
 def _of_weight(batches: list[Batch], learner: Ranker, classes: NDArray[Any]) -> list[Batch]:
     """Return batches without the rows of a class of weight 0, which bring no features either."""
     kept = []
     for names, rows, labels in batches:
-        counts = learner._class_weights(classes)[checks.encode(labels, classes)] > 0.0
+        counts = learner.class_weights(classes)[checks.encode(labels, classes)] > 0.0
         if counts.all():
             kept.append((names, rows, labels))
         elif counts.any():
@@ -334,7 +337,7 @@ def _platt(learner: Ranker) -> tuple[float, float, float]:
     labels, scores = learner.buffered_scores()
     if not np.isfinite(scores).all():
         return 0.0, 0.0, 0.0
-    shares = seen * learner._class_weights(learner.classes_, seen)
+    shares = seen * learner.class_weights(learner.classes_, seen)
     return kernels.platt.fit(scores, labels, shares / shares.sum())
 
 

@@ -329,7 +329,7 @@ def test_threshold_in_a_stream(name, german):
 
 def buffered_operating_point(ranker):
     labels, scores = ranker.buffered_scores()
-    cost_fp, cost_fn = ranker._class_weights(ranker.classes_, ranker.n_seen_)
+    cost_fp, cost_fn = ranker.class_weights(ranker.classes_, ranker.n_seen_)
     prior = ranker.n_seen_[1] / ranker.n_seen_.sum()
     return optimal_operating_point(
         labels, scores, cost_fp=cost_fp, cost_fn=cost_fn, prior=prior

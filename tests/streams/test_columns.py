@@ -18,8 +18,8 @@ def read(data, columns, **options):
 
 
 def stored(columns):
-    arrays, facts = columns._state()
-    return Columns._from_state(arrays, json.loads(json.dumps(facts)))
+    arrays, facts = columns.get_state()
+    return Columns.from_state(arrays, json.loads(json.dumps(facts)))
 
 
 def trained(**options):

@@ -107,13 +107,13 @@ def test_resumed_at_any_chunk_gives_the_remaining_chunks_to_the_bit(tmp_path, na
     columns = columns_for(paths[0])
     states = []
     for chunk in open_stream(paths, columns=columns, chunk_rows=10):
-        arrays, facts = columns._state()
+        arrays, facts = columns.get_state()
         states.append((arrays, json.dumps([chunk.position.to_json(), facts])))
     for number, (arrays, state) in enumerate(states, 1):
         position, facts = json.loads(state)
         rest, _ = read(
             paths,
-            Columns._from_state(arrays, facts),
+            Columns.from_state(arrays, facts),
             chunk_rows=10,
             start=Position.from_json(position),
         )

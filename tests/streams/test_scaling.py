@@ -46,8 +46,8 @@ def test_any_chunks_give_the_same_bits(kind, form, cuts):
     whole, scaler = learned(rows, [], kind)
     pieces, other = learned(rows, cuts, kind)
     assert whole.tobytes() == pieces.tobytes()
-    for name, known in scaler._state()[0].items():
-        assert known.tobytes() == other._state()[0][name].tobytes()
+    for name, known in scaler.get_state()[0].items():
+        assert known.tobytes() == other.get_state()[0][name].tobytes()
 
 
 @both_forms
@@ -128,9 +128,9 @@ def test_stored_and_taken_back_goes_on_to_the_same_bits(kind, form):
     whole, _ = learned(rows, [], kind)
     scaler = StreamScaler(kind)
     scaler.learn_transform(rows[:40])
-    arrays, facts = scaler._state()
+    arrays, facts = scaler.get_state()
     copies = {name: np.array(known) for name, known in arrays.items()}
-    again = StreamScaler._from_state(copies, json.loads(json.dumps(facts)))
+    again = StreamScaler.from_state(copies, json.loads(json.dumps(facts)))
     assert whole[40:].tobytes() == dense(again.learn_transform(rows[40:])).tobytes()
 
 
@@ -188,6 +188,6 @@ def test_gaps_and_unknown_kinds_are_refused():
 )
 def test_a_state_that_would_send_a_kernel_astray_is_refused(kind, changes):
     scaler = StreamScaler(kind).fit([[1.0]])
-    arrays, facts = scaler._state()
+    arrays, facts = scaler.get_state()
     with pytest.raises(ValueError, match="makes no sense"):
-        StreamScaler._from_state(arrays | changes, facts)
+        StreamScaler.from_state(arrays | changes, facts)

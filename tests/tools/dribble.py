@@ -37,7 +37,14 @@ def outcome(source, columns, **options):
                 chunks.append((_plain(chunk.X), y, chunk.ids, chunk.position))
     except ValueError as error:
         sentence = str(error)
-    return chunks, stream.complaints, stream.notes, stream.position, sentence, columns._state()[1]
+    return (
+        chunks,
+        stream.complaints,
+        stream.notes,
+        stream.position,
+        sentence,
+        columns.get_state()[1],
+    )
 
 
 def _plain(X):

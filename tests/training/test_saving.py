@@ -166,8 +166,8 @@ def test_a_ranker_that_cannot_be_saved_is_refused_after_the_first_chunk(tmp_path
 
 def test_columns_are_told_in_plain_types():
     columns = Columns(np.str_("y"), drop=[np.int64(1), 2], id=np.int32(3), max_features=np.int64(9))
-    arrays, facts = columns._state()
-    again = Columns._from_state(arrays, json.loads(json.dumps(facts)))
+    arrays, facts = columns.get_state()
+    again = Columns.from_state(arrays, json.loads(json.dumps(facts)))
     assert (again.label, again.drop, again.id, again.max_features) == ("y", [1, 2], 3, 9)
     for odd in ({"label": 0}, {"id": 1.5}, {"drop": [True]}, {"label": b"y"}):
         with pytest.raises(ValueError, match="told by a column's name or its number from 1"):

@@ -87,7 +87,7 @@ def _learned(ranker: "DaskCBRanker", model: "Model") -> "Model":
     local, scaler = ranker.to_local().set_params(shuffle=model.ranker.shuffle), None
     if model.scaler:
         facts = {"kind": model.scaler.kind, "n_features_in": local.n_features_in_}
-        scaler = StreamScaler._from_state({"rows": ranker.n_seen_.sum(keepdims=True)}, facts)
+        scaler = StreamScaler.from_state({"rows": ranker.n_seen_.sum(keepdims=True)}, facts)
     return Model(local, scaler, ranker.columns_)
 
 

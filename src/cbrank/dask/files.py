@@ -122,7 +122,7 @@ class Files:
         if not sights:
             raise ValueError(f"There are no rows to learn from in {', '.join(self.paths)}.")
         for sight in sights[1:]:
-            sights[0].columns._expect(sparse=_is_text(sight.columns), name=sight.path, learn=True)
+            sights[0].columns.expect(sparse=_is_text(sight.columns), name=sight.path, learn=True)
         self.columns, labels = sights[0].columns, Labels(self.columns.labels.positive)
         found = dict.fromkeys(label for sight in sights for label in sight.labels)
         labels.encode(list(found), learn=True, where="All files")

@@ -6,12 +6,12 @@
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from cbrank import kernels
 from cbrank.merging import buffers, gaussians
 from cbrank.merging.agreement import refuse_different
-from cbrank.rankers import CBRanker, CBRankerCV
-from cbrank.rankers.cbr import Learned
+from cbrank.rankers.cbr import CBRanker, Learned
 from cbrank.rankers.halving import Halving, ended
 
 __all__ = ["merge", "tempered"]
@@ -62,8 +62,8 @@ def merge(rankers: Sequence[CBRanker], prior: CBRanker | None = None) -> CBRanke
     >>> rankers = [deepcopy(merged).partial_fit(X[rows], y[rows]) for rows in shards]
     >>> merged = cbrank.merge(rankers, prior=merged)
     """
-    parts = [_plain(ranker) for ranker in rankers]
-    start = None if prior is None else _plain(prior)
+    parts: list[CBRanker] = [_plain(ranker) for ranker in rankers]
+    start: CBRanker | None = None if prior is None else _plain(prior)
     refuse_different(parts, start)
     learned = [part.learned() for part in parts]
     known = start.learned() if start else None
@@ -98,7 +98,7 @@ def tempered(merged: CBRanker, prior: CBRanker, shards: int) -> CBRanker:
     return merged.like(learned._replace(model=model))
 
 
-def _plain(ranker: CBRanker) -> CBRanker:
+def _plain(ranker: Any) -> Any:
     """Return a `CBRankerCV` that has learned as a `CBRanker`, and anything else as it is."""
-    searched = isinstance(ranker, CBRankerCV) and ranker.__sklearn_is_fitted__()
+    searched = hasattr(ranker, "to_cbranker") and ranker.__sklearn_is_fitted__()
     return ranker.to_cbranker() if searched else ranker

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cbrank.merging.gaussians import variances
-from cbrank.rankers import CBRanker
+from cbrank.rankers.cbr import CBRanker
 
 
 def refuse_different(rankers: Sequence[Any], prior: Any) -> None:

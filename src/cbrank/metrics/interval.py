@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit, stdtrit
 from scipy.stats import rankdata
 
-from cbrank.metrics.checks import checked
+from cbrank.metrics.roc import checked
 
 
 class AUCInterval(NamedTuple):

@@ -10,7 +10,7 @@ from sklearn.utils import check_scalar, column_or_1d
 from cbrank import kernels
 from cbrank.arrays import refuse_masked
 from cbrank.locking import Owner
-from cbrank.metrics.checks import check_none_missing, forbid
+from cbrank.metrics.roc import check_none_missing, forbid
 
 
 class ProgressiveAUC(Owner):

@@ -1,7 +1,7 @@
 """Model files: everything needed to go on learning, safe to open, never half written.
 
-* ``container``: one file of arrays and JSON facts, signed
-* ``state``, ``ranker_state``: objects as arrays and facts
+* ``container``: one file of arrays and JSON facts, with a checksum
+* ``state``: objects as arrays and facts
 * ``values``: parameters, labels and texts with their exact types
 """
 

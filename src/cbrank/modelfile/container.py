@@ -1,4 +1,4 @@
-r"""One file of named arrays and JSON facts: safetensors, signed, written and read strictly.
+r"""One file of named arrays and JSON facts: safetensors with a checksum, written and read strictly.
 
 A file is the length of its header in eight bytes, the header and the arrays one after the other.
 The header of every file begins with the same text and the 64 digits of its checksum, the SHA-256
@@ -101,10 +101,10 @@ def pack(file: BinaryIO, arrays: Mapping[str, Any], facts: Facts) -> None:
     """Write arrays and facts into a file that is open; what cannot be written is a ValueError."""
     laid = _in_order(arrays)
     header = _header(laid, facts)
-    digest = hashlib.sha256(_signed(header, _UNSIGNED))
+    digest = hashlib.sha256(_with_checksum(header, _UNSIGNED))
     for piece in _pieces(laid):
         digest.update(piece)
-    file.write(_signed(header, digest.hexdigest()))
+    file.write(_with_checksum(header, digest.hexdigest()))
     for piece in _pieces(laid):
         file.write(piece)
 
@@ -186,7 +186,7 @@ def _header(arrays: Arrays, facts: Facts) -> bytes:
     return header + b" " * (-len(header) % _LENGTH)
 
 
-def _signed(header: bytes, digits: str) -> bytes:
+def _with_checksum(header: bytes, digits: str) -> bytes:
     """Return the length and the header, with these digits in the place of the checksum."""
     whole = len(header).to_bytes(_LENGTH, "little") + header
     return whole[: _DIGITS.start] + digits.encode() + whole[_DIGITS.stop :]
@@ -235,7 +235,7 @@ def unpack(file: BinaryIO, size: int) -> tuple[Arrays, Facts]:
         raise
     except ValueError as error:
         raise ModelFileError(f"is damaged: {brief(error)}.") from None
-    digest = hashlib.sha256(_signed(header, _UNSIGNED))
+    digest = hashlib.sha256(_with_checksum(header, _UNSIGNED))
     for name, array in arrays.items():
         if file.readinto(_bytes(array)) != array.nbytes:  # type: ignore[attr-defined]
             raise ModelFileError("was cut short while it was read.")

@@ -1,25 +1,32 @@
 """Objects as arrays and facts, and the objects again: rankers, what stands beside them, pipelines."""
 
-import importlib
+import functools
+import pkgutil
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 
-from cbrank import rankers
+from cbrank.methods import ESTIMATORS
 from cbrank.modelfile.container import Arrays, Facts, ModelFileError, brief
-from cbrank.modelfile.ranker_state import checked_ranker, ranker_from, ranker_state
-from cbrank.modelfile.values import take, under, within
-from cbrank.rankers import Ranker
+from cbrank.modelfile.values import from_json, take, texts_to_arrays, to_json, under, within
+from cbrank.streams.columns_state import MOST_COLUMNS
+from cbrank.streams.texts import Texts
 
-# The other classes that a file may hold, and their modules. Such a class has a method
-# `_state() -> (arrays, facts)` and a class method `_from_state(arrays, facts)`, which refuses
-# arrays and facts that make no sense; facts are JSON.
+if TYPE_CHECKING:
+    from cbrank.rankers import Ranker
+
+# The classes that a file may hold beside rankers, and their modules. Like a ranker, such a class has
+# a method `get_state() -> (arrays, facts)` and a class method `from_state(arrays, facts)`, which
+# refuses arrays and facts that make no sense.
 PARTS = {"Columns": "cbrank.streams", "StreamScaler": "cbrank.streams"}
 
 _MOST_STEPS = 100  # of a pipeline
+_PARAMETERS = "parameters", "began_with"  # facts of a ranker that are values by name
 
-RankerFrom = Callable[[type[Ranker], Arrays, Facts], Ranker]
+RankerFrom = Callable[["type[Ranker]", Arrays, Facts], "Ranker"]
 
 
 def gather(**objects: Any) -> tuple[Arrays, Facts]:
@@ -53,7 +60,7 @@ def gather(**objects: Any) -> tuple[Arrays, Facts]:
         own, facts[name] = _state(item)
         arrays |= under(name, own)
         try:
-            _from_state(own, facts[name], checked_ranker)
+            _from_state(own, facts[name], _checked_ranker)
         except ValueError as error:
             raise ValueError(
                 f"This {type(item).__name__} cannot be saved: {brief(error)}."
@@ -100,32 +107,40 @@ def _state(item: Any) -> tuple[Arrays, Facts]:
     name = type(item).__name__
     if isinstance(item, Pipeline):
         return _pipeline_state(item)
-    if isinstance(item, Ranker) and type(item) is getattr(rankers, name, None):
-        return ranker_state(item)
-    if name in PARTS and type(item) is _part(name):
-        arrays, facts = item._state()
+    if _is_ranker(item):
+        return _ranker_state(item)
+    if name in PARTS and type(item) is _class(name):
+        arrays, facts = item.get_state()
         return arrays, {"class": name, "facts": facts}
     known = ", ".join([*PARTS, "rankers of cbrank"])
     raise ValueError(f"A model file holds {known} and pipelines of them, not a {name}.")
 
 
-def _from_state(arrays: Arrays, facts: Facts, make: RankerFrom = ranker_from) -> Any:
+def _from_state(arrays: Arrays, facts: Facts, make: RankerFrom | None = None) -> Any:
     name = take(facts, "class", str)
     if name == Pipeline.__name__:
         return _pipeline_from(arrays, facts, make)
-    kind = getattr(rankers, name) if name in rankers.__all__ else None
-    if kind and issubclass(kind, Ranker):
-        return make(kind, arrays, facts)
+    if name in ESTIMATORS:
+        return (make or _ranker_from)(_class(name), arrays, facts)
     if name in PARTS:
         try:
-            return _part(name)._from_state(arrays, take(facts, "facts", dict))
+            return _class(name).from_state(arrays, take(facts, "facts", dict))
         except (ArithmeticError, AttributeError, LookupError, TypeError) as error:
             raise ValueError(f"its {name} makes no sense ({error})") from None
     raise ValueError(f"its class {name!r} is not known to this version of cbrank")
 
 
-def _part(name: str) -> Any:
-    return getattr(importlib.import_module(PARTS[name]), name)
+def _class(name: str) -> Any:
+    """Import a class at its first use: a file with a ranker needs no scaler."""
+    return pkgutil.resolve_name(f"{PARTS.get(name, 'cbrank.rankers')}:{name}")
+
+
+def _is_ranker(item: Any) -> bool:
+    name = type(item).__name__
+    return name in ESTIMATORS and type(item) is _class(name)
+
+
+# Pipelines ----------------------------------------------------------------------------------------
 
 
 def _pipeline_state(pipeline: Pipeline) -> tuple[Arrays, Facts]:
@@ -138,7 +153,7 @@ def _pipeline_state(pipeline: Pipeline) -> tuple[Arrays, Facts]:
     return arrays, {"class": Pipeline.__name__, "steps": steps}
 
 
-def _pipeline_from(arrays: Arrays, facts: Facts, make: RankerFrom) -> Pipeline:
+def _pipeline_from(arrays: Arrays, facts: Facts, make: RankerFrom | None) -> Pipeline:
     steps = list[tuple[str, Any]]()
     for number, step in enumerate(take(facts, "steps", list)):
         if number == _MOST_STEPS:
@@ -148,14 +163,81 @@ def _pipeline_from(arrays: Arrays, facts: Facts, make: RankerFrom) -> Pipeline:
                 steps.append((name, _from_state(within(str(number), arrays), own, make)))
             case _:
                 raise ValueError(f"step {number} of its pipeline makes no sense")
-    if not steps or not isinstance(steps[-1][1], Ranker):
+    if not steps or not _is_ranker(steps[-1][1]):
         raise ValueError("its pipeline does not end with a ranker")
     width = steps[-1][1].n_features_in_
     for name, step in steps[:-1]:
-        if not hasattr(step, "transform") or isinstance(step, Ranker):
+        if not hasattr(step, "transform") or _is_ranker(step):
             raise ValueError(f"step {name!r} of its pipeline gives no rows to the next")
         if getattr(step, "n_features_in_", width) != width:
             raise ValueError(f"step {name!r} of its pipeline is not as wide as its ranker")
     pipeline = Pipeline(steps)
-    pipeline._validate_names([name for name, _ in steps])
+    pipeline._validate_names([name for name, _ in steps])  # noqa: SLF001
     return pipeline
+
+
+# Rankers ------------------------------------------------------------------------------------------
+
+
+def _ranker_state(ranker: "Ranker") -> tuple[Arrays, Facts]:
+    """Return the arrays of a ranker, not copied, and the facts about it."""
+    if not ranker.__sklearn_is_fitted__():
+        raise NotFittedError(
+            f"This {type(ranker).__name__} has learned nothing yet: fit it before it is saved."
+        )
+    arrays, facts = ranker.get_state()
+    if hasattr(ranker, "feature_names_in_"):
+        arrays |= under("names", texts_to_arrays(ranker.feature_names_in_))
+    for name in _PARAMETERS:
+        facts[name] = {key: to_json(value) for key, value in facts[name].items()}
+    return arrays, facts | {name: to_json(facts[name]) for name in ("classes", "threshold")}
+
+
+def _ranker_from(kind: "type[Ranker]", arrays: Arrays, facts: Facts) -> "Ranker":
+    """Return the ranker of `_ranker_state`; anything that makes no sense is a ValueError."""
+    own, names = _apart(arrays, facts)
+    ranker = kind.from_state(own, _values(kind, facts))
+    if names is not None:
+        ranker.feature_names_in_ = np.fromiter(names, object, len(names))
+    return ranker
+
+
+def _checked_ranker(kind: "type[Ranker]", arrays: Arrays, facts: Facts) -> "Ranker":
+    """Return a small ranker in the place of one that `_ranker_from` can give back."""
+    own, _ = _apart(arrays, facts)
+    return kind.check_state(own, _values(kind, facts))
+
+
+def _apart(arrays: Arrays, facts: Facts) -> tuple[Arrays, Texts | None]:
+    """Return the ranker's own arrays, and the names of its features if it has some."""
+    own = {name: array for name, array in arrays.items() if not name.startswith("names.")}
+    if len(own) == len(arrays):
+        return own, None
+    names, n_features = Texts.checked(within("names", arrays)), take(facts, "n_features", int)
+    if len(names) != n_features:
+        raise ValueError(f"it has {n_features} features and names for {len(names)}")
+    if len(names) > MOST_COLUMNS:
+        raise ValueError(f"it has names for {len(names)} features, and may for {MOST_COLUMNS}")
+    return own, names
+
+
+def _values(kind: "type[Ranker]", facts: Facts) -> Facts:
+    """Return facts as `Ranker.get_state` has them."""
+    values: Facts = {name: _parameters(kind, take(facts, name, dict)) for name in _PARAMETERS}
+    values |= {name: from_json(facts.get(name)) for name in ("classes", "threshold")}
+    return values | {
+        "sparse": take(facts, "sparse", bool),
+        "n_features": take(facts, "n_features", int),
+    }
+
+
+def _parameters(kind: "type[Ranker]", facts: Facts) -> Facts:
+    unknown = facts.keys() - _known_parameters(kind)
+    if unknown:
+        raise ValueError(f"{kind.__name__} has no parameter {min(unknown)!r} in this version")
+    return {name: from_json(value) for name, value in facts.items()}
+
+
+@functools.cache
+def _known_parameters(kind: "type[Ranker]") -> frozenset[str]:
+    return frozenset(parameter.name for parameter in kind.PARAMETERS)

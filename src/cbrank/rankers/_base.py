@@ -61,6 +61,12 @@ class Ranker(Stateful):
     n_passes: int
     random_state: Any
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
+        return tags
+
     # What a subclass says of itself ------------------------------------------------------------
 
     @abstractmethod
@@ -111,7 +117,7 @@ class Ranker(Stateful):
             raise ValueError("All sample weights are zero: there is no row to learn from.")
         classes = checks.check_classes(y[weights > 0])
         labels = checks.encode(y, classes)
-        weighed = checks.weighed(weights, self._class_weights(classes), labels)
+        weighed = checks.weighed(weights, self.class_weights(classes), labels)
         checks.check_classes(y[weighed > 0])
         return Rows(X, y, weights, sample_weight is not None, classes, labels)
 
@@ -120,7 +126,7 @@ class Ranker(Stateful):
     ) -> NDArray[np.float64]:
         """Learn anew from the rows `kept`, as if there were no others; return the weights used."""
         counts = np.bincount(rows.labels[kept], minlength=2)
-        class_weights = self._class_weights(rows.classes, counts)
+        class_weights = self.class_weights(rows.classes, counts)
         weights = checks.weighed(rows.weights, class_weights, rows.labels)
         self._start(rows.X.shape[1], rows.classes, sp.issparse(rows.X), random)
         for _ in range(self.n_passes):
@@ -182,7 +188,7 @@ class Ranker(Stateful):
                 return
             known = checks.check_classes(y[weights > 0] if classes is None else classes)
             labels = checks.encode(y, known)
-            weights = checks.weighed(weights, self._class_weights(known), labels)
+            weights = checks.weighed(weights, self.class_weights(known), labels)
             if not weights.any():
                 undo()
                 return
@@ -243,21 +249,6 @@ class Ranker(Stateful):
         except (KeyError, TypeError):
             return int(checks.encode(np.array([y]).ravel(), self.classes_)[0])
 
-    def weight_of(self, label: int) -> float:
-        """Return the weight that `class_weight` gives to rows of a class, 1 if it is "balanced".
-
-        Parameters
-        ----------
-        label : int
-            The class's place in `classes_`.
-
-        Returns
-        -------
-        float
-            The weight.
-        """
-        return float(self._settings().weights[label][0])
-
     def learn_row(self, row: Any, label: int) -> None:
         """Go on learning from one row, which is not checked.
 
@@ -300,7 +291,7 @@ class Ranker(Stateful):
             self._validate_params()
             self._check_unchanged(None)
             read, class_weight = itemgetter(*self._get_param_names()), self.class_weight
-            weights = self._class_weights(self.classes_)
+            weights = self.class_weights(self.classes_)
             self._own.known = known = Settings(
                 read,
                 read(self.__dict__),
@@ -345,23 +336,6 @@ class Ranker(Stateful):
         except BaseException:
             undo()
             raise
-
-    def _class_weights(
-        self, classes: NDArray[Any], counts: NDArray[np.int64] | None = None
-    ) -> NDArray[np.float64]:
-        """Return the weights of the two classes; `counts` are what "balanced" goes by."""
-        if self.class_weight is None:
-            return np.ones(2)
-        if self.class_weight == "balanced":
-            return np.ones(2) if counts is None else counts.sum() / (2.0 * np.maximum(counts, 1))
-        weights = np.array([self.class_weight.get(label, 1.0) for label in classes.tolist()])
-        unknown = set(self.class_weight) - set(classes.tolist())
-        if unknown or not (np.isfinite(weights) & (weights >= 0)).all():
-            raise ValueError(
-                f"class_weight={self.class_weight} must give a finite weight >= 0 to labels among "
-                f"the classes {classes.tolist()}."
-            )
-        return weights
 
     def _learn(self, batch: Batch, parameters: Any) -> None:
         """Learn rows in the order given, all but those of weight 0."""

@@ -33,7 +33,7 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return self._weights()[columns]  # type: ignore[no-any-return]
 
     @abstractmethod
-    def _class_weights(
+    def class_weights(
         self, classes: NDArray[Any], counts: NDArray[np.int64] | None = None
     ) -> NDArray[np.float64]:
         """Return the weights of the two classes; `counts` are what "balanced" goes by."""
@@ -69,7 +69,7 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         seen = buffer.seen.copy()
         if not seen.all():
             return np.inf if seen[0] else -np.inf
-        costs = tuple(self._class_weights(self.classes_, seen).tolist())
+        costs = tuple(self.class_weights(self.classes_, seen).tolist())
         given = (*costs, getattr(self, "average", None), int(seen.sum()))
         known = self._stream_threshold
         if known is None or known[0] != given:
@@ -178,9 +178,3 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if np.isfinite(scores).all() and len(np.unique(labels[weights > 0])) == 2:
             return auc_of(labels == 1, scores, weights)
         return float(roc_auc_score(labels, scores, sample_weight=sample_weight))  # it says why not
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.input_tags.sparse = True
-        return tags

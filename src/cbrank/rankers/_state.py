@@ -1,7 +1,7 @@
 """The state of a ranker, for the other packages: `Stateful` is all that they know of it.
 
 * beginning and widening: `start`, `reseed`, `resize`
-* looking in: `weights`, `buffered_rows`, `buffered_scores`, `takes_dense_rows`
+* looking in: `weights`, `class_weights`, `buffered_rows`, `buffered_scores`, `takes_dense_rows`
 * taking out and putting in: `get_state`, `from_state`, `check_state`
 
 Model files, merging, Dask, River and the command line go by these methods; no package but this one reads
@@ -10,7 +10,7 @@ an attribute of a ranker that begins with an underscore, which ``make lint`` che
 
 from abc import abstractmethod
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,8 @@ class Stateful(Owner, LinearScorer):
 
     # Parameters that shape the model, so that they cannot change in the middle of a stream.
     _shape_parameters: ClassVar[tuple[str, ...]] = ("buffer_size", "covariance", "rank")
+
+    class_weight: Literal["balanced"] | dict[Any, float] | None
 
     _shape: dict[str, Any]  # the values of these when the stream began
 
@@ -88,7 +90,7 @@ class Stateful(Owner, LinearScorer):
             The ranker itself.
         """
         self._validate_params()
-        self._class_weights(classes)
+        self.class_weights(classes)
         self._start(n_features, classes, sparse, random or np.random.RandomState(0))
         self.n_features_in_ = n_features
         return self
@@ -158,6 +160,36 @@ class Stateful(Owner, LinearScorer):
             Their weights, as in `coef_`; not to be changed.
         """
         return self._weights_of(columns)
+
+    def class_weights(
+        self, classes: NDArray[Any], counts: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float64]:
+        """Return the weights of the two classes.
+
+        Parameters
+        ----------
+        classes : ndarray of shape (2,)
+            The labels.
+        counts : ndarray of shape (2,), default=None
+            Rows of each class, which "balanced" goes by; without them it gives 1 to both.
+
+        Returns
+        -------
+        ndarray of shape (2,)
+            The weights.
+        """
+        if self.class_weight is None:
+            return np.ones(2)
+        if self.class_weight == "balanced":
+            return np.ones(2) if counts is None else counts.sum() / (2.0 * np.maximum(counts, 1))
+        weights = np.array([self.class_weight.get(label, 1.0) for label in classes.tolist()])
+        unknown = set(self.class_weight) - set(classes.tolist())
+        if unknown or not (np.isfinite(weights) & (weights >= 0)).all():
+            raise ValueError(
+                f"class_weight={self.class_weight} must give a finite weight >= 0 to labels among "
+                f"the classes {classes.tolist()}."
+            )
+        return weights
 
     def buffered_rows(self) -> tuple[NDArray[np.int64], Any]:
         """Return the rows that are kept to meet new ones.
@@ -274,7 +306,7 @@ class Stateful(Owner, LinearScorer):
         classes = _state_checks.check_classes(facts["classes"])
         now._validate_params()
         try:
-            now._class_weights(classes)
+            now.class_weights(classes)
         except TypeError:
             raise ValueError("its class weights are not numbers") from None
         first._validate_params()

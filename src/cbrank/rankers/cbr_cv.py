@@ -1,19 +1,21 @@
 """Confidence-weighted bipartite ranking with C chosen by cross-validation."""
 
+import inspect
 from collections.abc import Callable, Iterable
 from copy import deepcopy
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs  # type: ignore[import-untyped]
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
-from sklearn.metrics import get_scorer_names
-from sklearn.model_selection import BaseCrossValidator
+from sklearn.metrics import get_scorer, get_scorer_names
+from sklearn.model_selection import BaseCrossValidator, check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 from threadpoolctl import threadpool_limits
 
+from cbrank.metrics.roc import auc_of
 from cbrank.parameters import (
     CBR,
     COUNT,
@@ -26,7 +28,6 @@ from cbrank.parameters import (
     signature,
 )
 from cbrank.rankers._base import Rows
-from cbrank.rankers._folds import Fold, held_out_score, split
 from cbrank.rankers._state_checks import Arrays, Facts
 from cbrank.rankers.cbr import CBRanker, Scores
 
@@ -69,6 +70,13 @@ _SEARCH: Table = (
     ),
 )
 _SHARED = tuple(parameter for parameter in CBR if parameter.name != "C")
+
+
+class _Fold(NamedTuple):
+    """Rows to fit and rows to measure, those of weight 0 left out."""
+
+    fit: NDArray[np.int64]
+    measure: NDArray[np.int64]
 
 
 class CBRankerCV(CBRanker):
@@ -219,7 +227,7 @@ class CBRankerCV(CBRanker):
     def _choose(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         """Set `C_` and what it was chosen by."""
         Cs, rows = self._grid(), self._check_both_classes(X, y, sample_weight)
-        folds = split(rows, self.cv)
+        folds = _split(rows, self.cv)
         self._tried, self.scores_ = Cs, self._held_out_scores(Cs.tolist(), rows, folds)
         means = self.scores_.mean(axis=0)
         if np.isnan(means).all():
@@ -274,16 +282,61 @@ class CBRankerCV(CBRanker):
         ranker.__dict__.update(learned)
         return ranker
 
-    def _held_out_scores(self, Cs: list[float], rows: Rows, folds: list[Fold]) -> Scores:
+    def _held_out_scores(self, Cs: list[float], rows: Rows, folds: list[_Fold]) -> Scores:
         """Return the scores (n_folds, n_Cs); a small C, whose pairs fire most, is fitted first."""
         shared = self._shared()
         random = check_random_state(self.random_state)
         with threadpool_limits(1 if effective_n_jobs(self.n_jobs) > 1 else None, "blas"):
             scores = Parallel(self.n_jobs, require="sharedmem")(
-                delayed(held_out_score)(
+                delayed(_held_out_score)(
                     CBRanker(C, **shared), rows, fold, self.scoring, deepcopy(random)
                 )
                 for C in Cs
                 for fold in folds
             )
         return np.reshape(scores, (len(Cs), len(folds))).T
+
+
+# Folds of rows that are checked once and never copied -------------------------------------------
+
+
+def _split(rows: Rows, cv: Any) -> list[_Fold]:
+    """Return the folds that `cv` makes; each needs both classes to fit and to measure."""
+    every, counts = np.arange(len(rows.y)), rows.weights > 0
+    pairs = check_cv(cv, rows.y, classifier=True).split(rows.X, rows.y)
+    folds = [_Fold(*(every[part][counts[part]] for part in pair)) for pair in pairs]
+    if not folds:
+        raise ValueError("cv gives no folds: pass a number, a splitter or pairs of indices.")
+    for number, fold in enumerate(folds):
+        for purpose, part in fold._asdict().items():
+            found = rows.classes[np.unique(rows.labels[part])].tolist()
+            if len(found) < 2:
+                raise ValueError(
+                    f"Fold {number} of cv has rows of one class only, or none, to {purpose}: "
+                    f"{found}; use fewer folds, stratified folds or more rows of the other class."
+                )
+    return folds
+
+
+def _held_out_score(
+    ranker: CBRanker, rows: Rows, fold: _Fold, scoring: Any, random: np.random.RandomState
+) -> float:
+    """Fit a new ranker and measure it on the rows held out: by their AUC if `scoring` is None."""
+    weights = ranker._fit_rows(rows, fold.fit, random)
+    held_weights = rows.weights[fold.measure]
+    if scoring is None:
+        scores = ranker._scores(rows.X)[fold.measure]
+        positive = rows.labels[fold.measure] == 1
+        return auc_of(positive, scores, held_weights) if np.isfinite(scores).all() else np.nan
+    ranker.n_features_in_ = rows.X.shape[1]
+    ranker._threshold = ranker._threshold_of(rows, fold.fit, weights)
+    held = rows.X[fold.measure], rows.y[fold.measure]
+    weighting = {"sample_weight": held_weights} if rows.weighted and _takes_weights(scoring) else {}
+    return float(get_scorer(scoring)(ranker, *held, **weighting))
+
+
+def _takes_weights(scoring: Any) -> bool:
+    """Say whether a scorer can be given weights; a function of ranker, rows and labels cannot."""
+    if isinstance(scoring, str) or hasattr(scoring, "_sign"):
+        return True
+    return "sample_weight" in inspect.signature(scoring).parameters

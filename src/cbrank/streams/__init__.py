@@ -21,8 +21,8 @@ The interface, for whoever trains from files::
   (``learn=True``): the header, the two labels, new categories and new indices widen ``columns``.
   Evaluating does not (``learn=False``): what the model never saw is left out. Scoring reads no
   labels either (``labels=False``): the label column may be missing, ``chunk.y`` is None.
-* `Columns` is what the columns mean. It travels with the model: ``columns._state()`` gives
-  ``(arrays, facts)``, ``Columns._from_state(arrays, facts)`` takes them back. ``columns.classes_``
+* `Columns` is what the columns mean. It travels with the model: ``columns.get_state()`` gives
+  ``(arrays, facts)``, ``Columns.from_state(arrays, facts)`` takes them back. ``columns.classes_``
   are the two labels as text, the positive one last (so a ranker starts with ``classes=[0, 1]``);
   ``columns.width_`` is the width so far; ``columns.feature_names()`` names the features.
 * `Position` is JSON: ``position.to_json()``, ``Position.from_json(facts)``. With
@@ -31,7 +31,7 @@ The interface, for whoever trains from files::
   text or numbers and at the file's end, so it never spans two files). A file that changed is
   refused.
 * `StreamScaler` scales rows by what it has seen so far: ``learn_transform(X)`` to train,
-  ``transform(X)`` to score; ``_state`` and ``_from_state`` as above.
+  ``transform(X)`` to score; ``get_state`` and ``from_state`` as above.
 
 Whatever is wrong with the input is a ValueError of one sentence that names file, line and column
 (an unreadable file is an OSError). Chunks are read ahead in a thread; ``columns`` and

@@ -13,9 +13,8 @@ from scipy.sparse import csr_array
 
 from cbrank.streams import columns_state
 from cbrank.streams.categories import Met, Table, tables_of
-from cbrank.streams.columns_state import WIDEST
 from cbrank.streams.labels import LONGEST, Labels
-from cbrank.streams.rows import Rows
+from cbrank.streams.rows import WIDEST, Rows
 
 _DROPPED = -1
 _NAMED = 12
@@ -113,6 +112,16 @@ class Columns:
         self._tables = tables_of(self.categorical)
         self._met = Met()
 
+    def have_learned(self) -> bool:
+        """Say whether any file has told what the columns are.
+
+        Returns
+        -------
+        bool
+            Whether rows can be read by them.
+        """
+        return self._sparse is not None
+
     @property
     def classes_(self) -> list[str]:
         """The labels known so far, the positive one last."""
@@ -164,8 +173,18 @@ class Columns:
 
     # Reading -----------------------------------------------------------------------------------
 
-    def _expect(self, *, sparse: bool, name: str, learn: bool) -> None:
-        """Raise an error if svmlight text and tables with column names are mixed."""
+    def expect(self, *, sparse: bool, name: str, learn: bool) -> None:
+        """Raise an error if svmlight text and tables with column names are mixed.
+
+        Parameters
+        ----------
+        sparse : bool
+            Whether the file to come is svmlight text.
+        name : str
+            The file's name.
+        learn : bool
+            Whether these columns may still learn what they are.
+        """
         if self._sparse is None and not learn:
             raise ValueError(f"{name}: these columns have not learned from any rows yet.")
         if self._sparse not in (None, sparse):
@@ -179,7 +198,7 @@ class Columns:
     ) -> tuple[Roles, list[str]]:
         """Return what to do with the columns of a file, and what to tell of them."""
         _refuse_twins(header, name)
-        self._expect(sparse=False, name=name, learn=learn)
+        self.expect(sparse=False, name=name, learn=learn)
         notes = []
         if self.numeric_ is None:
             self._learn_header(header, name, labelled)
@@ -315,8 +334,16 @@ class Columns:
 
     # Storing -----------------------------------------------------------------------------------
 
-    def _state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Return all that is known, as arrays and facts for JSON."""
+    def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Return all that is known, to be kept.
+
+        Returns
+        -------
+        arrays : dict of str to ndarray
+            The arrays, not copied.
+        facts : dict
+            Values that JSON can hold.
+        """
         return columns_state.state_of(
             columns_state.Kept(
                 label=self.label,
@@ -335,8 +362,26 @@ class Columns:
         )
 
     @classmethod
-    def _from_state(cls, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> Self:
-        """Return the columns whose state that is; refuse what makes no sense."""
+    def from_state(cls, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> Self:
+        """Return the columns of `get_state`.
+
+        Parameters
+        ----------
+        arrays : dict of str to ndarray
+            The arrays of `get_state`.
+        facts : dict
+            Its facts.
+
+        Returns
+        -------
+        Columns
+            What the columns mean, as it was.
+
+        Raises
+        ------
+        ValueError
+            If they make no sense.
+        """
         kept = columns_state.kept_in(arrays, facts)
         columns = cls(
             kept.label,
@@ -369,8 +414,14 @@ class Columns:
         self._met = met
         self.width_ += len(met)
 
-    def _cut(self, width: int) -> None:
-        """Leave out the last features, which only rows that were left out have shown."""
+    def cut(self, width: int) -> None:
+        """Leave out the last features, which only rows that were left out have shown.
+
+        Parameters
+        ----------
+        width : int
+            How many features there are from now on.
+        """
         fixed = 0 if self._sparse else self.width_ - len(self._met)
         if not fixed <= width <= self.width_:
             raise ValueError(f"its columns make {self.width_} features, and its ranker has {width}")

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from cbrank.streams.categories import MOST_BITS, MOST_LISTED, MOST_TABLES, ONEHOT, Met
 from cbrank.streams.labels import canonical
+from cbrank.streams.rows import WIDEST
 from cbrank.streams.texts import Texts, has_twins
 
 Arrays = Mapping[str, NDArray[Any]]
 Facts = Mapping[str, Any]
 
-WIDEST = 2**31 - 1  # columns whose numbers an int32 can hold
 MOST_COLUMNS = 2**22  # of a table
 MOST_DROPPED = 2**18  # of them, some 80 bytes each
 

@@ -15,11 +15,10 @@ from scipy.sparse import csr_array
 
 from cbrank.streams.ahead import Ready, read_ahead
 from cbrank.streams.columns import Columns, Roles
-from cbrank.streams.columns_state import WIDEST
 from cbrank.streams.csv import CsvParser, split_header
 from cbrank.streams.parquet import open_parquet, read_parquet
 from cbrank.streams.position import Position, mark
-from cbrank.streams.rows import CHUNK_BYTES, FIRST_FEW, Complaints, Rows, rows_that_fit
+from cbrank.streams.rows import CHUNK_BYTES, FIRST_FEW, WIDEST, Complaints, Rows, rows_that_fit
 from cbrank.streams.sources import Opened, Source, find_sources, open_source, source_name
 from cbrank.streams.svmlight import SvmlightParser
 from cbrank.streams.text import Lines, Parser, Size, read_rows
@@ -296,7 +295,7 @@ def _read_text(
     lines, rows = Lines(opened, name), settings.rows
     form, text = (form, lines.take()) if form else _told_by_text(lines)
     if form == "svmlight":
-        settings.columns._expect(sparse=True, name=name, learn=settings.learn)
+        settings.columns.expect(sparse=True, name=name, learn=settings.learn)
         base = 0 if settings.columns.zero_based else 1
         widest = settings.columns.max_features if settings.learn else WIDEST
         parser: Parser = SvmlightParser(rows, base, widest)

@@ -8,6 +8,7 @@ from scipy.sparse import csr_array
 
 FIRST_FEW = 10
 CHUNK_BYTES = 2**25  # of text, or of numbers: wide rows come in chunks of fewer than asked for
+WIDEST = 2**31 - 1  # columns whose numbers an int32 can hold
 _NUMBER, _TEXT = 8, 64  # bytes of a cell; of a short text, with what Python keeps beside it
 
 

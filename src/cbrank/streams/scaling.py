@@ -171,8 +171,14 @@ class StreamScaler(Owner, OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
             raise
         return scaled
 
-    def _widen(self, width: int) -> None:
-        """Make room for features that a stream has not shown before."""
+    def resize(self, width: int) -> None:
+        """Make room for features that a stream has not shown before.
+
+        Parameters
+        ----------
+        width : int
+            How many features there are from now on.
+        """
         with self._own.lock:
             self._known = _widened(self._known, width)
             self.n_features_in_ = max(self.n_features_in_, width)
@@ -232,8 +238,16 @@ class StreamScaler(Owner, OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
             scaling.unit(indptr, X.data, learn, known["rows"], out)
         return out
 
-    def _centre_and_divisor(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return what dense rows have taken away, and what is then divided by, in each feature."""
+    def centre_and_divisor(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what dense rows are shifted and scaled by.
+
+        Returns
+        -------
+        centre : ndarray of shape (n_features,)
+            What is subtracted from each feature.
+        divisor : ndarray of shape (n_features,)
+            What it is then divided by.
+        """
         known, width = self._known, self.n_features_in_
         ones = sp.csr_array((np.ones(width), np.arange(width), np.arange(width + 1)))
         centre = np.zeros(width)
@@ -241,13 +255,39 @@ class StreamScaler(Owner, OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
             centre = known["means"] * (known["counts"] / known["rows"])
         return centre, 1.0 / self.transform(ones).data
 
-    def _state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Return what is known, as arrays and facts for JSON."""
+    def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Return all that is known, to be kept.
+
+        Returns
+        -------
+        arrays : dict of str to ndarray
+            The arrays, not copied.
+        facts : dict
+            Values that JSON can hold.
+        """
         return dict(self._known), {"kind": self.kind, "n_features_in": self.n_features_in_}
 
     @classmethod
-    def _from_state(cls, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> Self:
-        """Return the scaler whose state that is; refuse what makes no sense."""
+    def from_state(cls, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> Self:
+        """Return the scaler of `get_state`.
+
+        Parameters
+        ----------
+        arrays : dict of str to ndarray
+            The arrays of `get_state`.
+        facts : dict
+            Its facts.
+
+        Returns
+        -------
+        StreamScaler
+            The scaler, which goes on where it stopped.
+
+        Raises
+        ------
+        ValueError
+            If they make no sense.
+        """
         scaler = cls(facts["kind"])
         scaler._validate_params()
         scaler.n_features_in_ = width = facts["n_features_in"]

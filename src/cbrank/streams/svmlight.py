@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from cbrank import kernels
-from cbrank.streams.columns_state import WIDEST
-from cbrank.streams.rows import Complaints
+from cbrank.streams.rows import WIDEST, Complaints
 from cbrank.streams.sources import Source, open_source, source_name
 from cbrank.streams.text import Fault, Lines, Piece, Size, read_rows, shown
 

@@ -166,7 +166,7 @@ class Model:
         if self.ranker.__sklearn_is_fitted__() and width > self.ranker.n_features_in_:
             self.ranker.resize(width)
             if self.scaler is not None:
-                self.scaler._widen(width)
+                self.scaler.resize(width)
 
     def learn(self, chunk: Chunk) -> None:
         """Go on learning, features included that were not seen before.
@@ -216,10 +216,10 @@ class Model:
 
 def _fit_together(ranker: Ranker, columns: Columns) -> None:
     """Cut columns to the features of a ranker; refuse one that cannot have learned from them."""
-    if columns._sparse is None or not columns.classes_:
+    if not columns.have_learned() or not columns.classes_:
         raise ValueError("its columns have learned from no rows, and its ranker has")
     if ranker.classes_.dtype.kind != "i" or ranker.classes_.tolist() != [0, 1]:
         raise ValueError("its ranker has other classes than 0 and 1")
     if ranker.n_seen_[0] and len(columns.classes_) < 2:
         raise ValueError("its ranker has seen a label that its columns do not know")
-    columns._cut(ranker.n_features_in_)
+    columns.cut(ranker.n_features_in_)

@@ -1,0 +1,114 @@
+"""Print how many files and functions of the package each of four walks passes through.
+
+``python tests/tools/walks.py`` follows `partial_fit` to its kernel, ``cbrank train`` to the model
+file, ``cbrank reproduce`` to its report, and `DaskRanker.fit`, each in a process that has compiled and
+imported what it needs, and counts what Python calls of cbrank on the way.
+"""
+
+import argparse
+import collections
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import cbrank
+
+PACKAGE = str(Path(cbrank.__file__).parent)
+
+
+class Steps:
+    """The functions of the package that were called, by file."""
+
+    def __init__(self) -> None:
+        self.called: dict[str, set[str]] = collections.defaultdict(set)
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> None:
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(PACKAGE) and code.co_name != "<module>":
+            file = os.path.relpath(code.co_filename, PACKAGE)
+            self.called[file].add(code.co_qualname)
+
+    def __enter__(self) -> "Steps":
+        threading.setprofile(self)
+        sys.setprofile(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+        threading.setprofile(None)
+
+    def report(self, name: str) -> None:
+        functions = sum(map(len, self.called.values()))
+        print(f"{name}: {len(self.called)} files, {functions} functions", flush=True)
+
+
+def partial_fit() -> None:
+    """From the second chunk on: the first compiles, and begins a stream."""
+    X, y, _ = cbrank.datasets.load("german")
+    ranker = cbrank.CBRanker().partial_fit(X[:100], y[:100])
+    with Steps() as steps:
+        ranker.partial_fit(X[100:200], y[100:200])
+    steps.report("partial_fit")
+
+
+def train() -> None:
+    from cbrank.cli import main  # noqa: PLC0415
+
+    table = "age,clicked\n" + "".join(f"{age},{'yes' if age > 40 else 'no'}\n" for age in range(99))
+    Path("clicks.csv").write_text(table)
+    asked = ["train", "clicks.csv", "--label", "clicked", "-o", "clicks.model", "--quiet"]
+    main(asked, standalone_mode=False)
+    with Steps() as steps:
+        main(asked, standalone_mode=False)
+    steps.report("cbrank train")
+
+
+def reproduce() -> None:
+    from cbrank.cli import main  # noqa: PLC0415
+
+    asked = ["reproduce", "--quick", "--datasets", "glass", "--jobs", "1", "--out", "study"]
+    with Steps() as steps:
+        main(asked, standalone_mode=False)
+    steps.report("cbrank reproduce")
+
+
+def dask_fit() -> None:
+    import dask.array as da  # noqa: PLC0415
+    from distributed import Client  # noqa: PLC0415
+
+    from cbrank.dask import DaskRanker  # noqa: PLC0415
+
+    X, y, _ = cbrank.datasets.load("german")
+    with Client(
+        processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0"
+    ) as client:
+        ranker = DaskRanker(cbrank.CBRanker(C=0.1), client=client)
+        rows, labels = da.from_array(X, chunks=(250, -1)), da.from_array(y, chunks=250)
+        with Steps() as steps:
+            ranker.fit(rows, labels)
+    steps.report("DaskRanker.fit")
+
+
+WALKS = {walk.__name__: walk for walk in (partial_fit, train, reproduce, dask_fit)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=WALKS)
+    only = parser.parse_args().only
+    if only:
+        WALKS[only]()
+        return
+    for name in WALKS:
+        with tempfile.TemporaryDirectory() as folder:
+            asked = [sys.executable, __file__, "--only", name]
+            subprocess.run(asked, cwd=folder, check=True, stderr=subprocess.DEVNULL)
+
+
+if __name__ == "__main__":
+    main()
