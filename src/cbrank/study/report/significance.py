@@ -80,10 +80,9 @@ def compare(scores: Scores, ranking: Ranking) -> Comparison:
     tied = all(column == columns[0] for column in columns)
     friedman = 1.0 if tied else float(friedmanchisquare(*columns).pvalue)
     pairs = _pairs(columns) if can_import("scikit_posthocs") else None
-    # Where Friedman's test shows no difference, no pair may show one.
-    return Comparison(
-        ranking, friedman, pairs if friedman < LEVEL or pairs is None else pairs * 0 + 1
-    )
+    if pairs is not None and friedman >= LEVEL:  # then no single pair counts as different
+        pairs = pairs * 0 + 1
+    return Comparison(ranking, friedman, pairs)
 
 
 def _pairs(columns: list[list[float]]) -> Any:
