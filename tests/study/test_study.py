@@ -13,9 +13,9 @@ from commands import wait_for_lines
 
 from cbrank import datasets, methods
 from cbrank.study.curves import COLUMNS as CURVE_COLUMNS
-from cbrank.study.results import COLUMNS, ResultsFile, StudyError
+from cbrank.study.results import COLUMNS, ResultsFile
 from cbrank.study.runner import StudyRun
-from cbrank.study.settings import Settings, quick
+from cbrank.study.settings import Settings, StudyError, quick
 from cbrank.study.splits import split
 from cbrank.study.tasks import plan
 from cbrank.workers import Workers

@@ -9,12 +9,11 @@ from typing import Any
 
 from cbrank.atomic import atomic_write_text
 from cbrank.provenance import LIBRARIES, machine, now, versions
-from cbrank.study.results import StudyError
-from cbrank.study.settings import Settings
+from cbrank.study.settings import Settings, StudyError
 
 
 class Record:
-    """What is known of a study that may take several sessions.
+    """``study.json`` of a study that may take several sessions.
 
     Parameters
     ----------

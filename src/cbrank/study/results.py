@@ -9,10 +9,10 @@ from math import nan
 from pathlib import Path
 from typing import Any, Self
 
-from cbrank import datasets
 from cbrank.atomic import atomic_write_text
+from cbrank.datasets.registry import info
 from cbrank.methods import find
-from cbrank.study.settings import Settings
+from cbrank.study.settings import Settings, StudyError
 from cbrank.study.tasks import Task, place
 
 COLUMNS = (
@@ -22,10 +22,6 @@ COLUMNS = (
 )  # fmt: skip
 
 Line = dict[str, str]
-
-
-class StudyError(ValueError):
-    """A study's folder holds something that cannot be gone on with."""
 
 
 class ResultsFile:
@@ -47,7 +43,7 @@ class ResultsFile:
         self.lines = read_lines(path)
         for task in self.lines:
             try:
-                datasets.info(task.dataset)
+                info(task.dataset)
                 find(task.method)
             except ValueError as error:
                 raise StudyError(

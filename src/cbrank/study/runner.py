@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from cbrank.study.curves import CurvesFile, trace
+from cbrank.study.curves import CurvesFile
+from cbrank.study.protocol import perform, trace
 from cbrank.study.record import Record
-from cbrank.study.results import ResultsFile, StudyError, task_of
-from cbrank.study.settings import Settings
-from cbrank.study.tasks import Task, perform, work
+from cbrank.study.results import ResultsFile, task_of
+from cbrank.study.settings import Settings, StudyError
+from cbrank.study.tasks import Task, work
 from cbrank.workers import Workers
 
 
@@ -26,7 +27,7 @@ class StudyRun:
     Raises
     ------
     StudyError
-        If the folder holds what cannot be gone on with.
+        If the folder holds results of other settings, or damaged ones.
     """
 
     def __init__(self, folder: Path, settings: Settings, fresh: bool = False) -> None:
@@ -48,7 +49,7 @@ class StudyRun:
         self.results.write()
 
     def run(self, tasks: Iterable[Task], workers: Workers) -> Iterator[Task]:
-        """Do what remains of the tasks; yield each one when its line is on the disk."""
+        """Do the tasks; yield each one when its line is on the disk."""
         calls = [(task, self.settings) for task in _long_ones_first(tasks, self.settings)]
         for values in workers.unordered(perform, calls):
             self.results.append(values)
@@ -69,7 +70,7 @@ class StudyRun:
         return float(self.results.lines[task]["parameter"])
 
     def curves_of(self, tasks: Iterable[Task]) -> list[Task]:
-        """Return the tasks whose curves are wanted, possible and not there yet."""
+        """Return the finished tasks whose curves are wanted and not there yet."""
         unfinished = set(self.results.remaining(tasks))
         return [task for task in self.curves.remaining(tasks) if task not in unfinished]
 

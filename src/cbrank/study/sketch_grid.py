@@ -8,14 +8,16 @@ rows, a row costs O(n tau steps) in place of O(d tau steps). Names are the kerne
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from cbrank import kernels
-from cbrank.rankers import OPAUCRanker
+
+if TYPE_CHECKING:
+    from cbrank.rankers import OPAUCRanker
 
 Floats = NDArray[np.float64]
 
@@ -67,7 +69,7 @@ class _Sketch:
         return g
 
 
-def fit_steps(ranker: OPAUCRanker, X: Any, y: NDArray[np.int64], steps: list[float]) -> GridFit:
+def fit_steps(ranker: "OPAUCRanker", X: Any, y: NDArray[np.int64], steps: list[float]) -> GridFit:
     """Fit ``ranker.set_params(step=s)`` for every s of `steps`, in the order of the rows.
 
     Parameters
@@ -105,7 +107,7 @@ def fit_steps(ranker: OPAUCRanker, X: Any, y: NDArray[np.int64], steps: list[flo
     return _weights(X, A, alive, kept)
 
 
-def _random_vectors(ranker: OPAUCRanker, X: Any) -> Floats:
+def _random_vectors(ranker: "OPAUCRanker", X: Any) -> Floats:
     """Draw the random vectors of all rows as the ranker itself would."""
     random = check_random_state(ranker.random_state)
     arrays, _ = ranker.start(1, np.arange(2), sparse=True, random=random).get_state()

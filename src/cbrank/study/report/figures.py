@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from cbrank import datasets
+from cbrank.datasets import registry
 from cbrank.datasets.entry import Table as Kind
 from cbrank.methods import Look
 from cbrank.plotting import WIDTH, Picture, dots, headed, log_axis, picture
@@ -29,7 +29,7 @@ def running_time(
     Parameters
     ----------
     study : Study
-        What was read.
+        The study.
     kind : {"benchmark", "high-dimensional"}
         The data sets.
     scaling : str
@@ -47,7 +47,7 @@ def running_time(
     times = _milliseconds(study, kind, scaling)
     if not times:
         return None
-    rows = in_order({dataset for dataset, _ in times}, datasets.names())
+    rows = in_order({dataset for dataset, _ in times}, registry.names())
     methods = ordered_methods({method for _, method in times}, kind)
     title = f"Figure {FIGURES[kind]}: time of a fit\n{scaling_name(scaling)}"
 
@@ -102,7 +102,7 @@ def learning_curves(
     Parameters
     ----------
     study : Study
-        What was read.
+        The study.
     scaling : str
         How the data were scaled.
     looks : mapping of str to Look
@@ -116,7 +116,7 @@ def learning_curves(
         Empty if there are no curves with this scaling.
     """
     present = {dataset for dataset, scaled, _ in study.curves if scaled == scaling}
-    names = in_order(present, datasets.names())
+    names = in_order(present, registry.names())
     lines = {name: _lines(study, name, scaling) for name in names}
     if not names:
         return []

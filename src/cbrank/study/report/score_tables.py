@@ -60,7 +60,7 @@ def score_table(study: Study, table: PaperTable, scaling: str) -> Table:
     Parameters
     ----------
     study : Study
-        What was read.
+        The study.
     table : PaperTable
         Which table; its figures are shown with ``unit`` scaling only, which is the paper's.
     scaling : str
@@ -185,7 +185,7 @@ def threshold_table(study: Study, kind: Kind, scaling: str) -> Table:
     Parameters
     ----------
     study : Study
-        What was read.
+        The study.
     kind : {"benchmark", "high-dimensional"}
         The data sets.
     scaling : str

@@ -7,7 +7,7 @@ from math import isclose, isfinite, nan
 
 from scipy.stats import rankdata
 
-from cbrank import datasets
+from cbrank.datasets import registry
 from cbrank.datasets.entry import Table as Kind
 from cbrank.study.report.names import in_order, ordered_methods
 from cbrank.study.report.study import Study
@@ -95,7 +95,7 @@ def mean_scores(study: Study, kind: Kind, scaling: str, measure: str) -> Scores:
     Parameters
     ----------
     study : Study
-        What was read.
+        The study.
     kind : {"benchmark", "high-dimensional"}
         The kind of data sets.
     scaling : str
@@ -117,7 +117,7 @@ def mean_scores(study: Study, kind: Kind, scaling: str, measure: str) -> Scores:
         kind=kind,
         scaling=scaling,
         measure=measure,
-        datasets=tuple(in_order({key[0] for key in present}, datasets.names())),
+        datasets=tuple(in_order({key[0] for key in present}, registry.names())),
         methods=tuple(ordered_methods({key[1] for key in present}, kind)),
         means=present,
         samples=frozenset(r.dataset for runs in groups.values() for r in runs if r.sample == 1),

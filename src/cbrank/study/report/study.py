@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cbrank import datasets
+from cbrank.datasets import registry
 from cbrank.datasets.entry import Table as Kind
 from cbrank.study.curves import CurvesFile, Key, Point
 from cbrank.study.record import read_facts
@@ -92,6 +92,6 @@ def read_study(folder: Path) -> Study:
 
 
 def _place(result: Result) -> tuple[int, str, str, str, float]:
-    names = datasets.names()
+    names = registry.names()
     known = names.index(result.dataset) if result.dataset in names else len(names)
     return known, result.dataset, result.scaling, result.method, result.run

@@ -49,7 +49,7 @@ def overview(study: Study, kind: Kind) -> Table:
     Parameters
     ----------
     study : Study
-        What was read.
+        The study.
     kind : {"benchmark", "high-dimensional"}
         The data sets.
 
@@ -165,7 +165,7 @@ def text_table(study: Study, kind: Kind) -> str:
     Parameters
     ----------
     study : Study
-        What was read.
+        The study.
     kind : {"benchmark", "high-dimensional"}
         The data sets.
 

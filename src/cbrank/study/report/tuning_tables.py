@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import isfinite, log2
 from statistics import fmean, median_low
 
-from cbrank import datasets
+from cbrank.datasets import registry
 from cbrank.datasets.entry import Table as Kind
 from cbrank.study.report.names import in_order, ordered_methods, plural, scaling_name
 from cbrank.study.report.study import Study
@@ -22,7 +22,7 @@ def parameter_table(study: Study, kind: Kind, scaling: str) -> Table:
     Parameters
     ----------
     study : Study
-        What was read.
+        The study.
     kind : {"benchmark", "high-dimensional"}
         The data sets.
     scaling : str
@@ -39,7 +39,7 @@ def parameter_table(study: Study, kind: Kind, scaling: str) -> Table:
             key = result.dataset, result.method
             chosen.setdefault(key, []).append(log2(result.parameter))
     methods = ordered_methods({method for _, method in chosen}, kind)
-    rows = in_order({dataset for dataset, _ in chosen}, datasets.names())
+    rows = in_order({dataset for dataset, _ in chosen}, registry.names())
     return Table(
         key=f"parameters-{kind}-{scaling}",
         title=f"Parameter chosen, {kind}, {scaling_name(scaling)}",
