@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Options of make bench; make bench BENCH=--help tells them.
+BENCH ?= --out docs/bench
 PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 QUIETLY := $(BIN)/python -c 'import subprocess, sys; p = subprocess.run(sys.argv[1:], capture_output=True, text=True); p.returncode and print(p.stdout, p.stderr); sys.exit(p.returncode)'
 .DEFAULT_GOAL := help
@@ -25,7 +27,7 @@ $(VENV)/.user: pyproject.toml | $(VENV)/.pip
 
 $(VENV)/.bench: pyproject.toml | $(VENV)/.pip
 	@echo "Installing cbrank and its peers into $(VENV) ..."
-	@$(PIP) install --no-compile --editable '.[bench]'
+	@$(PIP) install --no-compile --editable . --group bench
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/.pip
@@ -63,7 +65,7 @@ docs: $(VENV)/.dev  ## Build the documentation into docs/_build
 	@echo "Open docs/_build/index.html"
 
 bench: $(VENV)/.bench  ## Measure speed and AUC beside scikit-learn, River and Vowpal Wabbit (25 minutes)
-	@$(BIN)/cbrank bench --out docs/bench
+	@$(BIN)/python -m benchmarks $(BENCH)
 
 clean:  ## Remove everything that was made
 	@rm -rf $(VENV) demo report.html docs/_build docs/_rankers.md docs/api/generated docs/gallery build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -6,7 +6,7 @@ from pathlib import Path
 import cbrank
 from cbrank.methods import ESTIMATORS
 
-sys.path.insert(0, str(Path(__file__).parent))  # for gallery_setup and mathml
+sys.path.insert(0, str(Path(__file__).parent))  # for gallery_setup, mathml and parameter_table
 
 project = "cbrank"
 copyright = "2026, the cbrank developers"
@@ -16,6 +16,7 @@ extensions = [
     "mathml",
     "myst_parser",
     "numpydoc",
+    "parameter_table",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx_design",

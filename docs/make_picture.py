@@ -3,8 +3,8 @@
     python docs/make_picture.py    # writes docs/picture.svg
 
 Left: mean AUC over the study's benchmark sets, from docs/study/results.csv. Right: the words of
-docs/examples/plot_text.py, which is run for it. The drawing brings its own ground, and follows the
-reader's choice of a light or a dark one.
+docs/examples/plot_text.py, which is run for it. The picture has its own background, light or dark as
+the reader prefers.
 """
 
 import csv
@@ -25,7 +25,7 @@ METHODS = {
     "OPAUC": "OPAUC",
 }
 
-# Colours on light ground and what they become on dark ground.
+# Colours on a light background, and what they become on a dark one.
 INK, SOFT, FAINT, GROUND = "#1d2329", "#5b6570", "#d5dbe1", "#fffffe"
 BLUE, ORANGE = "#0072b2", "#d55e00"
 DARK = {
@@ -86,7 +86,7 @@ def draw_scaling(panel):
 
 
 def draw_words(panel):
-    """Draw the words that the example of text is surest of, with their deviations."""
+    """Draw the most certain words of the text example, with their deviations."""
     with plt.rc_context({"backend": "agg"}):
         known = runpy.run_path(str(HERE / "examples/plot_text.py"))
     weights, deviations = known["weights"], known["deviations"]

@@ -3,7 +3,7 @@
     python docs/measure_auto.py > docs/_auto_table.md
 
 One pass over 80% of at most 8,000 rows, AUC on the rest, mean over ten random splits. CBR takes
-the columns as they come and tunes nothing; batch logistic regression takes standardised columns
+raw columns and tunes nothing; batch logistic regression takes standardised columns
 and chooses its C from 2^-10, ..., 2^10 by 3-fold cross-validation.
 """
 

@@ -1,11 +1,11 @@
-"""Print what confidence gains in choosing rows to label and in abstaining (docs/confidence.md).
+"""Print the gain of choosing rows to label, and of abstaining, by uncertainty (docs/confidence.md).
 
     python docs/measure_confidence.py > docs/_confidence_table.md
 
 Rows to label: 20 labelled rows, 5 of them of the rarer class, then ten at a time from 2,000 of a pool
 of 70% of the rows, until 320 are labelled; AUC on the other 30%. In pools of 1 in 100, rows of the
 rarer class are left out. Abstaining: learn from half of the rows, 3,000 at most, leave a fifth of the
-others to people, and look at what is kept. Columns as they come; means over random splits.
+others to people, and measure on the rest. Raw columns; means over random splits.
 """
 
 import sys
@@ -27,14 +27,14 @@ LARGE = ["spambase", "magic04", "covtype", "cod-rna"]
 
 
 def distance(ranker, X):
-    """Return how far scores are off the threshold, whatever their deviations."""
+    """Return the distance of scores from the threshold, whatever their deviations."""
     return standardized_margin(ranker, X) * ranker.decision_function(X, return_std=True)[1]
 
 
 CHOICES = {  # by which measure, and how many of the rows; the others at random
     "random": (standardized_margin, 0),
-    "least sure": (standardized_margin, BATCH),
-    "half least sure": (standardized_margin, BATCH // 2),
+    "most uncertain": (standardized_margin, BATCH),
+    "half most uncertain": (standardized_margin, BATCH // 2),
     "half nearest": (distance, BATCH // 2),
 }
 
@@ -131,16 +131,16 @@ def main():
     print(
         f"**Rows to label.** AUC after {LABELS} labels, gain over random choice ± standard error:\n"
     )
-    print("| data set | positive | random | least sure | half least sure | half nearest, without "
-          "deviation | positives found: random / least / half |")  # fmt: skip
+    print("| data set | positive | random | most uncertain | half most uncertain | half nearest, "
+          "without deviation | positives found: random / most uncertain / half |")  # fmt: skip
     print("|---|---|---|---|---|---|---|")
     for name in names:
         label_row(name, imbalance=0)
     for name in names:
         if name in LARGE:
             label_row(name, imbalance=100)
-    print("\n**Abstaining.** A fifth of the rows is left to people; what is kept, gain over leaving "
-          "random rows:\n")  # fmt: skip
+    print("\n**Abstaining.** A fifth of the rows is left to people; accuracy and AUC on the others, gain "
+          "over leaving random rows:\n")  # fmt: skip
     print("| data set | accuracy, random | by distance | by distance / deviation | AUC, random | by "
           "distance | by distance / deviation |")  # fmt: skip
     print("|---|---|---|---|---|---|---|")

@@ -1,4 +1,4 @@
-"""Print what learning on a cluster gives and costs (docs/merging.md).
+"""Print speed, memory and AUC of learning on a cluster (docs/merging.md).
 
     python docs/measure_dask.py [speed] [memory] [covtype] [--quick] > docs/_dask_measures.md
 
@@ -32,7 +32,7 @@ def cluster(workers, **options):
 
 
 def made(seed, rows):
-    """Return the rows and labels of a partition: 10% positive, a little to the side."""
+    """Return the rows and labels of a partition: 10% positive, with a shifted mean."""
     random = np.random.default_rng(seed)
     y = random.random(rows) < 0.1
     return random.standard_normal((rows, WIDTH)) + 0.1 * y[:, None], y.astype(int)
@@ -64,7 +64,7 @@ def speed(quick):
 
 
 def memory(quick):
-    """Run every size in a process of its own, whose peak is then its own."""
+    """Run every size in a process of its own, so that each has its own peak memory."""
     for partitions in (4, 8) if quick else (16, 80):
         command = [sys.executable, __file__, "one_size", "--partitions", str(partitions)]
         subprocess.run(command, check=True)

@@ -3,7 +3,7 @@
     python docs/measure_defaults.py > docs/_defaults_table.md
 
 One pass over 80% of at most 5,000 rows, AUC on the rest, mean over three random splits and
-over all benchmark sets at hand. Columns as they come, and standardised.
+over all benchmark sets available. Columns raw and standardised.
 """
 
 import sys

@@ -1,12 +1,11 @@
-"""Print what `forgetting` gains where a stream changes and costs where it does not.
+"""Print the gain of `forgetting` where a stream changes, and its cost where it does not.
 
     python docs/measure_drift.py > docs/_drift_table.md
 
-Streams are real rows, columns as they come. Half way, nothing changes, or the columns change
-places, or the two labels do; covtype in the order of its file changes by itself, from one kind of
-forest to the next. Every 100 rows are scored by the ranker as it is and then learned from. The AUC
-of each such block is taken by itself, since scores of different moments do not compare, and the
-blocks of the second half are averaged.
+Streams are real rows with raw columns. Half-way, nothing changes, or the columns are shuffled, or the
+two labels are swapped; covtype in the order of its file changes by itself, from one kind of forest to
+the next. Every 100 rows are scored by the ranker as it is and then learned from. The AUC is that of
+each such block, since scores of different times cannot be compared, averaged over the second half.
 """
 
 import functools
@@ -28,7 +27,7 @@ rows_of = functools.cache(datasets.load)
 
 
 def stream(name, change, seed):
-    """Return rows and labels; what changes, changes half way."""
+    """Return rows and labels, with the change half-way."""
     X, y, _ = rows_of(name)
     if change == "by itself":
         return X[:LONG], y[:LONG]

@@ -1,10 +1,10 @@
-"""Print the table of what merging loses against one pass over all rows (docs/merging.md).
+"""Print the AUC that merging loses against one pass over all rows (docs/merging.md).
 
     python docs/measure_merging.py > docs/_merging_table.md
 
-A pass over 80% of the rows in random order with C="auto" is the measure; AUC on the other 20%. The
-same rows, cut into shards, are learned apart with the C that pass chose and merged, or the shards'
-weights are averaged. Columns as they come; text in rows of unit length with a diagonal.
+The reference is a pass over 80% of the rows in random order with C="auto"; AUC on the other 20%. The
+same rows, cut into shards, are learned apart with the C of that pass, and the rankers are merged, or
+their weights averaged. Raw columns; text in rows of unit length with a diagonal covariance.
 """
 
 import sys

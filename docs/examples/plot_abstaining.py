@@ -1,15 +1,16 @@
 """
-Leaving the unsure ones to people
-=================================
+Leaving uncertain decisions to people
+=====================================
 
-A model need not decide about every row. Where it is least sure, a person can.
+A model need not decide about every row. Where it is most uncertain, a person can.
 """
 
 # %%
-# How sure is a decision?
-# -----------------------
-# ``predict`` calls a row positive from ``threshold_`` on. :func:`~cbrank.uncertainty.standardized_margin` says by
-# how many of its own standard deviations a score is off that threshold.
+# How certain is a decision?
+# --------------------------
+# ``predict`` calls a row positive if its score reaches ``threshold_``.
+# :func:`~cbrank.uncertainty.standardized_margin` is the distance of a score from that threshold, in standard
+# deviations of the score.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,16 +22,16 @@ X, y, facts = load("diabetes")
 
 
 def decide(seed):
-    """Learn from half of the rows; return which of the others are called right, and how surely."""
+    """Learn from half of the rows; return which others are decided right, and how certainly."""
     random = np.random.RandomState(seed)
     order = random.permutation(len(y))
     train, test = order[:384], order[384:]
     ranker = CBRanker(random_state=seed).fit(X[train], y[train])
     scores, deviations = ranker.decision_function(X[test], return_std=True)
-    sure = uncertainty.standardized_margin(ranker, X[test])
+    margins = uncertainty.standardized_margin(ranker, X[test])
     ways = {
-        "distance / deviation": sure,
-        "distance alone": sure * deviations,
+        "distance / deviation": margins,
+        "distance alone": margins * deviations,
         "deviation alone": -deviations,
         "random": random.random_sample(len(test)),
     }
@@ -38,10 +39,10 @@ def decide(seed):
 
 
 # %%
-# Keep the surest
-# ---------------
-# Sort the decisions by how sure they are and keep the surest. What is kept is right more often, the
-# more so the more is left to people.
+# Keep the most certain
+# ---------------------
+# Sort the decisions by how certain they are and leave the last ones to people. The more are left to
+# them, the more often the others are right.
 
 shares = np.linspace(0.0, 0.6, 13)
 accuracy = {}
@@ -56,7 +57,7 @@ figure, (left, panel) = plt.subplots(1, 2)
 for name, rates in accuracy.items():
     left.plot(shares, np.mean(rates, axis=0), label=name)
     print(f"{name}: {np.mean(rates, axis=0)[4]:.3f} right with a fifth left out")
-left.set(title="Right among what is kept", xlabel="share left to people", ylabel="accuracy")
+left.set(title="Decisions that are kept", xlabel="share left to people", ylabel="accuracy")
 left.legend(loc="upper left")
 
 right, ways, scores, deviations, threshold = decide(0)
@@ -64,11 +65,11 @@ asked = ways["distance / deviation"] < np.quantile(ways["distance / deviation"],
 panel.scatter(scores[~asked], deviations[~asked], 8, label="decided")
 panel.scatter(scores[asked], deviations[asked], 8, label="left to people")
 panel.axvline(threshold, color="0.3", linewidth=1, linestyle="--")
-panel.set(title="Which are left", xlabel="score", ylabel="its standard deviation")
+panel.set(title="Which decisions are left", xlabel="score", ylabel="its standard deviation")
 panel.legend()
 plt.show()
 
 # %%
-# The distance does the work. Dividing by the deviation turns it into a number with a meaning, but hardly
-# changes which rows are left: near the threshold, deviations are much alike. :doc:`/confidence` measures
-# the same on larger data.
+# It is the distance that does the work. Dividing by the deviation gives it a unit, but hardly changes which
+# rows are left: near the threshold, all deviations are similar. :doc:`/confidence` measures the same on
+# larger data.

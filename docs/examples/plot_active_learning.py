@@ -2,8 +2,8 @@
 Which rows to label next
 ========================
 
-Labels are dear. If someone can label ten more rows, which ten? Those that the ranker is least sure
-of, and some others at random.
+Labels are expensive. If someone can label ten more rows, which ten? Those about which the ranker is most
+uncertain, and some others at random.
 """
 
 # %%
@@ -32,13 +32,13 @@ def split(seed):
 # %%
 # Ten at a time
 # -------------
-# :func:`~cbrank.uncertainty.most_uncertain` names rows whose scores are the fewest standard deviations off
-# the threshold. Half of each ten are such rows; the other half is chance, which keeps the ranker from
-# seeing nothing but rows of one kind.
+# :func:`~cbrank.uncertainty.most_uncertain` returns the rows whose scores are the fewest standard
+# deviations away from the threshold. Half of each ten are such rows; the other half are random, so that the
+# ranker does not see rows of one kind only.
 
 
-def learn(seed, unsure):
-    """Label ten rows at a time, `unsure` of them the least sure; return AUCs and positives found."""
+def learn(seed, uncertain):
+    """Label ten rows at a time, `uncertain` of them the most uncertain; return AUCs and positives."""
     random = np.random.RandomState(seed)
     pool, test = split(seed)
     start = np.append(pool[:3], pool[-17:])
@@ -46,8 +46,10 @@ def learn(seed, unsure):
     ranker = CBRanker(random_state=seed).fit(X[start], y[start])
     aucs, found = [ranker.score(X[test], y[test])], [ranker.n_seen_[1]]
     for _ in range(18):
-        first = pool[uncertainty.most_uncertain(ranker, X[pool], unsure)] if unsure else pool[:0]
-        others = random.permutation(np.setdiff1d(pool, first))[: 10 - unsure]
+        first = (
+            pool[uncertainty.most_uncertain(ranker, X[pool], uncertain)] if uncertain else pool[:0]
+        )
+        others = random.permutation(np.setdiff1d(pool, first))[: 10 - uncertain]
         chosen = np.append(first, others)
         ranker.partial_fit(X[chosen], y[chosen])
         pool = np.setdiff1d(pool, chosen)
@@ -57,21 +59,21 @@ def learn(seed, unsure):
 
 
 # %%
-# Averaged over ten pools, half of the labels chosen so find the rare rows sooner, and with them the
-# order.
+# Averaged over ten pools: with half of the labels chosen so, rare rows are found sooner, and the ranking is
+# better sooner.
 
 labels = np.arange(20, 201, 10)
 figure, (left, right) = plt.subplots(1, 2)
-for unsure, name in [(0, "random"), (5, "half least sure"), (10, "all least sure")]:
-    aucs, found = np.mean([learn(seed, unsure) for seed in range(10)], axis=0)
+for uncertain, name in [(0, "random"), (5, "half uncertain"), (10, "all uncertain")]:
+    aucs, found = np.mean([learn(seed, uncertain) for seed in range(10)], axis=0)
     left.plot(labels, aucs, label=name)
     right.plot(labels, found, label=name)
     print(f"{name}: AUC {aucs[-1]:.3f} with 200 labels, {found[-1]:.1f} of them positive")
-left.set(title="The order", xlabel="labels", ylabel="AUC on other rows")
+left.set(title="The ranking", xlabel="labels", ylabel="AUC on other rows")
 right.set(title="Rare rows found", xlabel="labels", ylabel="positive rows labelled")
 left.legend(loc="lower right")
 plt.show()
 
 # %%
-# Where classes are not rare the gain is small, and on noisy data there is none; all least sure can even
-# do harm. :doc:`/confidence` has the measurements.
+# Where no class is rare the gain is small, and on noisy data there is none; labelling only the most uncertain
+# rows can even do harm. :doc:`/confidence` has the measurements.

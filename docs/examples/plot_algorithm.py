@@ -2,23 +2,22 @@ r"""
 The algorithm in pictures
 =========================
 
-A linear ranker scores a row by :math:`w \cdot x`. CBR does not hold one :math:`w` but a Gaussian over
-all of them: its mean :math:`\mu` is the model, its covariance :math:`\Sigma` says how sure it is. With
-two columns one can look at it. The formulas, and how they are computed fast, are in
-:doc:`/algorithm`.
+A linear ranker scores a row by :math:`w \cdot x`. CBR keeps not one :math:`w` but a Gaussian distribution
+of it: rows are scored by the mean :math:`\mu`, and the covariance :math:`\Sigma` is the uncertainty. With two
+columns it can be drawn. The formulas, and how they are computed fast, are in :doc:`/algorithm`.
 """
 
 # %%
 # A cloud of weights
 # ------------------
 # Two columns of diabetes, blood glucose and body mass index, each divided by its standard deviation.
-# Before the first row every weight is as likely as its opposite: a round cloud about zero. Each row
-# makes it smaller where the row says something. The dashed line is the direction that batch logistic
+# Before the first row the distribution is a round cloud around zero. Each row makes it smaller in the
+# directions that the row is informative about. The dashed line is the direction that batch logistic
 # regression finds after all rows; for a ranking only the direction counts.
 #
-# The two classes overlap, so there are always pairs that no weights rank right. Then the mean
-# shrinks together with the cloud: the units of a score mean nothing, its order does, and so does
-# its size beside its deviation.
+# The two classes overlap, so there are always pairs that no weights rank right. The mean then
+# shrinks together with the cloud: the unit of a score has no meaning. Its order has one, and so has
+# its size relative to its standard deviation.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -73,21 +72,21 @@ angle = np.degrees(
     np.arccos(ranker.coef_[0] @ batch / np.linalg.norm(ranker.coef_) / np.linalg.norm(batch))
 )
 print(f"after {seen} rows: {angle:.1f} degrees from batch logistic regression")
-print(f"{ranker.n_pairs_} pairs met, {ranker.n_updates_} of them moved the model")
+print(f"{ranker.n_pairs_} pairs, {ranker.n_updates_} of them updated the model")
 
 # %%
 # One pair
 # --------
-# A new row :math:`x` of class :math:`y_t` meets a buffered row :math:`b` of the other class. All that
-# matters is their difference :math:`z`, turned so that it should score above zero: weights in the white half
-# rank the pair right, weights in the grey half wrong. The share of the cloud in the white half is the
-# ranker's confidence in the pair.
+# A new row :math:`x` of class :math:`y_t` is paired with a buffered row :math:`b` of the other class. All
+# that matters is their difference :math:`z`, with the sign by which its score should be positive: weights in
+# the white half rank the pair right, weights in the grey half wrong. The share of the cloud in the white half
+# is the ranker's confidence in the pair.
 #
 # * If it is :math:`\eta` or more, nothing happens.
-# * Otherwise the cloud moves just so far that it becomes :math:`\eta`, staying as near as it can to what it
+# * Otherwise the cloud moves until its share is :math:`\eta`, staying as close as possible to what it
 #   was, and it gets thinner along :math:`\Sigma z`, and only there.
 # * No pair moves the mean by more than :math:`C` times :math:`\Sigma z`: one wrong label cannot turn it
-#   over.
+#   around.
 #
 # This is the whole step, Proposition 1 of the paper:
 
@@ -108,7 +107,7 @@ def step(mean, covariance, z, C, eta):
 
 mean, covariance = np.array([0.9, 0.3]), np.array([[0.5, -0.1], [-0.1, 0.3]])
 cases = [
-    ("sure enough: stays", np.array([1.3, 0.6]), 1.0),
+    ("certain enough: stays", np.array([1.3, 0.6]), 1.0),
     ("wrong: moves, narrows", np.array([-0.9, 1.5]), 1.0),
     ("the same with small C", np.array([-0.9, 1.5]), 0.1),
 ]
@@ -132,10 +131,10 @@ plt.show()
 # %%
 # What eta and C do
 # -----------------
-# How far a pair moves the mean, and how much of the variance along :math:`z` it takes away, by the
-# pair's margin in standard deviations. A larger :math:`\eta` wants a larger margin and takes more
-# variance, so that the ranker is sure sooner, perhaps too soon. :math:`C` cuts the step off where a
-# pair is badly wrong: on noisy data a small :math:`C` keeps wrong labels from being believed.
+# How far a pair moves the mean, and how much of the variance along :math:`z` it removes, by the
+# margin of the pair in standard deviations. A larger :math:`\eta` demands a larger margin and removes more
+# variance, so that the ranker becomes certain sooner, perhaps too soon. :math:`C` limits the step where a
+# pair is badly wrong: on noisy data a small :math:`C` limits the damage of wrong labels.
 
 margins = np.linspace(-3, 2, 301)
 figure, panels = plt.subplots(1, 2, sharex=True)
@@ -148,19 +147,19 @@ for place, eta in enumerate([0.6, 0.7, 0.9]):
     panels[0].plot(margins, moved, color=f"C{place}", label=f"eta = {eta}")
     panels[1].plot(margins, taken, color=f"C{place}", label=f"eta = {eta}")
 panels[0].axhline(0.7, color="0.3", linestyle=":", linewidth=1.2)
-panels[0].text(-3, 0.73, "C = 0.7 cuts here", va="bottom", color="0.3")
+panels[0].text(-3, 0.73, "C = 0.7 is the limit", va="bottom", color="0.3")
 panels[0].set(title="Step of the mean", xlabel="margin, in standard deviations")
-panels[1].set(title="Share of the variance taken", xlabel="margin, in standard deviations")
+panels[1].set(title="Share of the variance removed", xlabel="margin, in standard deviations")
 panels[0].legend(loc="upper right", bbox_to_anchor=(1, 0.95))
 plt.show()
 
 # %%
 # Which rows are in the buffer
 # ----------------------------
-# A new row meets the buffered rows of the other class, 50 unless said. First in, first out (FIFO)
-# keeps the latest: it follows a stream that changes. Reservoir sampling keeps each row so far with
-# the same probability: it remembers a stream that comes in an unlucky order. Here, 20 places and 400
-# rows: each line is a row, drawn as long as it stays in the buffer.
+# A new row is paired with the buffered rows of the other class, 50 by default. First in, first out (FIFO)
+# keeps the latest rows, and so follows a stream that changes. Reservoir sampling keeps each row so far with
+# the same probability, which helps where rows come sorted. Here the buffer has room for 20 of 400 rows: each
+# line is a row, drawn as long as it stays in the buffer.
 
 random = np.random.default_rng(0)
 fifo, reservoir = {}, {}  # row -> when it left
@@ -190,11 +189,10 @@ panels[0].text(395, 10, "orange: there at the end", ha="right", color="C1")
 plt.show()
 
 # %%
-# What it knows
-# -------------
-# The result, over the two columns it learned from. Colour is the score, dashes its standard
-# deviation. Rows scored from far outside of what was seen have a score like any other and a deviation
-# that says so.
+# Scores and their deviations
+# ---------------------------
+# The result, over the two columns that it learned from. Colour is the score, dashed lines are its standard
+# deviation. Rows far from all that was learned from have a score like any other, and a large deviation.
 
 across, up = np.meshgrid(np.linspace(-3, 3, 61), np.linspace(-3, 5, 81))
 grid = np.column_stack([across.ravel(), up.ravel()])

@@ -2,22 +2,21 @@ r"""
 How each baseline works
 =======================
 
-All rankers of the package learn a linear score from a stream in one pass, and all want positive rows
-above negative ones. They differ in what they remember of the past and in how they step.
+All rankers of the package learn a linear score from a stream in one pass, and all aim at positive rows
+above negative ones. They differ in what they keep of past rows and in their update.
 
 Write :math:`x` for the new row, :math:`y = \pm 1` for its class, and call :math:`b` a row of the other
 class.
 
-**What a pair costs.** Ranked wrong, a pair should cost something. The *hinge* asks for a margin of 1 and
-costs nothing beyond it; the *square* loss asks for a margin of exactly 1; the *exponential* loss always
-wants more.
+**The loss of a pair.** The *hinge* loss is zero from a margin of 1 on; the *square* loss is zero at a margin
+of exactly 1; the *exponential* loss decreases with the margin without end.
 
-**What is remembered.** Pairs need the past. One can keep some rows (a buffer), or sums of all of them
-(means and covariances of each class, enough for the square loss of *all* pairs), or nothing at all (and
-weigh single rows so that the classes count alike).
+**What is kept.** Pairs need past rows. One can keep some of them (a buffer), or sums over all of them
+(means and covariances of each class, which suffice for the square loss of *all* pairs), or nothing at all
+(and weight single rows so that both classes count the same).
 
 =================================  ===================================  ===============================
-ranker                             remembers                            steps by
+ranker                             keeps                                updates by
 =================================  ===================================  ===============================
 :class:`~cbrank.CBRanker`          50 rows of each class                pairs, a Gaussian over weights
 :class:`~cbrank.OAMRanker`         50 rows of each class, by reservoir  hinge of each pair
@@ -29,32 +28,32 @@ ranker                             remembers                            steps by
 :class:`~cbrank.SPAUCRanker`       mean of each class                   square loss of all pairs
 =================================  ===================================  ===============================
 
-The first five are the paper's, the last three came later. What a row costs each of them is in
+The first five are in the paper, the last three came later. The time per row of each is in
 :ref:`the table of baselines <baselines>`.
 """
 
 # %%
 # In words
 # --------
-# **OAM** (online AUC maximisation, 2011) meets every buffered row :math:`b` of the other class and moves
-# the weights along :math:`x - b` until the pair has margin 1, but by no more than a share of C. Every
-# column gets the same step, so the largest column decides.
+# **OAM** (online AUC maximisation, 2011) takes each buffered row :math:`b` of the other class and moves
+# the weights along :math:`x - b` until the pair has margin 1, but by no more than half of C, weighted by the
+# rows that the buffer stands for. All columns have the same step size, so the largest column decides.
 #
-# **OPAUC** (one-pass AUC, 2013) uses that the square loss of all pairs depends on the past only through
+# **OPAUC** (one-pass AUC, 2013) uses that the square loss of all pairs depends on past rows only through
 # class means and covariances: no buffer, no sampling. But its gradient has the scale of the columns
-# *squared*; on raw columns no step suits all of them and the weights explode.
+# *squared*; on raw columns no step size suits all of them, and the weights diverge.
 #
-# **AdaOAM** (2015) divides that gradient, column by column, by the size it used to have. This is what
-# saves it on raw columns. It does not know that columns are correlated.
+# **AdaOAM** (2015) divides that gradient, column by column, by the root of the sum of its past squares. This
+# is why it works on raw columns. It does not use correlations between columns.
 #
-# **Uni-Exp** (2011) takes single rows, weighs the classes alike and steps along
-# :math:`y\, e^{-y\, w \cdot x}\, x`. The cheapest; the exponential makes it believe outliers.
+# **Uni-Exp** (2011) takes single rows, gives both classes the same weight and steps along
+# :math:`y\, e^{-y\, w \cdot x}\, x`. It is the cheapest; the exponential makes it sensitive to outliers.
 #
 # **SCW** is CBR without pairs: the same Gaussian and the same step, on single rows with balanced
 # classes. What CBR gains over it is what pairs are worth.
 #
-# **FTRL-AUC** (2020) compares a row's score with the mean score of the other class, and keeps a step per
-# column; a row costs only its non-zeros. **SPAUC** (2021) takes the square loss of all pairs through the
+# **FTRL-AUC** (2020) compares the score of a row with the mean score of the other class, and has a step size
+# per column; the cost of a row is that of its non-zeros. **SPAUC** (2021) takes the square loss of all pairs through the
 # class means alone.
 #
 # Raw and standardised
@@ -113,7 +112,7 @@ figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper right",
 plt.show()
 
 # %%
-# Once the columns are standardised the baselines are level with CBR; only OAM's default C of 1 is too large
-# for these sets (:doc:`/defaults`). But to standardise one must have seen the columns, and a stream has
-# only begun. On raw columns CBR and AdaOAM hold, the others fall or diverge. With every step tuned,
-# on fourteen sets and three scalings, the picture is the same: :doc:`/reproduce`.
+# On standardised columns the baselines are level with CBR; only OAM's default C of 1 is too large
+# for these sets (:doc:`/defaults`). But to standardise columns one must have seen them, and a stream has
+# only begun. On raw columns CBR and AdaOAM hold up; the others get worse or diverge. With all step sizes
+# tuned, on fourteen sets and three scalings, the picture is the same: :doc:`/reproduce`.

@@ -2,8 +2,8 @@ r"""
 Choosing covariance, buffer and C
 =================================
 
-``CBRanker()`` is meant to be used as it comes. This page shows what its parameters do, on four sets
-that come with the package, so that you know when to touch them:
+``CBRanker()`` is meant to be used with its defaults. This page shows what the parameters do, on four data
+sets that come with the package, so that you know when to change them:
 
 .. list-table::
    :header-rows: 1
@@ -12,7 +12,7 @@ that come with the package, so that you know when to touch them:
    * - if
      - then
    * - nothing is known
-     - ``CBRanker()``: full covariance, 50 rows buffered of each class, C chosen in the pass
+     - ``CBRanker()``: full covariance, 50 buffered rows of each class, C chosen in the pass
    * - there are over 2,000 columns, or rows are sparse
      - ``covariance="diagonal"``, and rows of unit length
    * - time is short
@@ -25,7 +25,7 @@ that come with the package, so that you know when to touch them:
      - scale them; see the end of this page
 
 Every point below is the AUC on a fifth of the rows after one pass over the others, the mean of five
-random splits. The columns are as they come.
+random splits. The columns are raw.
 """
 
 import functools
@@ -58,11 +58,11 @@ def auc(name, **parameters):
 # %%
 # C: how far one pair may move the weights
 # ----------------------------------------
-# The lines are fixed values of C, the dashes what ``C="auto"`` gives: nine learners share the pass
-# and its buffers, and the one that ranks best before learning is kept. Over a wide range C hardly
-# matters; too small a C learns too slowly, too large a C follows noise, and where the range lies
-# depends on the data. A fixed C is up to nine times faster on a short stream and about as fast on a
-# long one.
+# Solid lines are fixed values of C. Dashed lines are ``C="auto"``, which is successive halving: nine learners
+# share the pass and its buffers, the better half of them goes on, and the one with the best progressive AUC
+# is kept. Over a wide range C hardly matters; too small a C learns too slowly, too large a C follows noise,
+# and where the range lies depends on the data. A fixed C is up to nine times faster on a short stream and
+# about as fast on a long one.
 
 Cs = 2.0 ** np.arange(-12, 5, 2)
 figure, axes = plt.subplots(1, 4, figsize=(7.4, 2.7), sharex=True)
@@ -81,10 +81,10 @@ axes[0].text(2**-12, auc("glass") + 0.002, "auto", color="C1")
 plt.show()
 
 # %%
-# Buffer: how many rows of the other class a new row meets
-# --------------------------------------------------------
-# More rows make more pairs of each new row, and cost time in proportion. Ten are nearly enough, and
-# on long streams fifty are no better than ten.
+# Buffer: with how many rows of the other class a new row is paired
+# -----------------------------------------------------------------
+# More buffered rows give more pairs for each new row, and take time in proportion. Ten are nearly enough,
+# and on long streams fifty are no better than ten.
 
 sizes = [1, 2, 5, 10, 20, 50, 100]
 figure, (left, right) = plt.subplots(1, 2)
@@ -96,23 +96,23 @@ for name in SETS:
         found.append(auc(name, C=2**-4, buffer_size=size))
         seconds[place] += perf_counter() - began
     left.plot(sizes, np.array(found) - found[-1], "o-", markersize=3.5, label=name)
-left.set(title="AUC, beside a buffer of 100", xlabel="rows buffered of each class", xscale="log")
+left.set(title="AUC, minus that with 100", xlabel="buffered rows of each class", xscale="log")
 left.set_xticks(sizes, sizes)
 left.minorticks_off()
 left.legend(loc="lower right")
 right.bar(range(len(sizes)), seconds, width=0.6)
-right.set(title="Time of these fits", xlabel="rows buffered of each class", ylabel="seconds")
+right.set(title="Time of these fits", xlabel="buffered rows of each class", ylabel="seconds")
 right.set_xticks(range(len(sizes)), sizes)
 plt.show()
 
 # %%
 # Covariance: full or diagonal
 # ----------------------------
-# The full covariance knows how weights hang together, so it learns the scale of the columns and
-# their correlations; it takes d x d numbers. The diagonal keeps one confidence per column. On raw
-# columns the full one is a little ahead on three of the four; on sparse text in tens of thousands of columns only the
-# diagonal fits at all (:doc:`plot_text`). How time grows with the number of columns is measured in
-# :doc:`/speed`.
+# The full covariance holds the correlations of the weights, so that it learns the scale of the columns and
+# their correlations; it takes d x d numbers. The diagonal keeps one variance per column. On raw columns the
+# full covariance is a little ahead on three of the four sets; for text with tens of thousands of columns
+# only the diagonal fits in memory (:doc:`plot_text`). How time grows with the number of columns is measured
+# in :doc:`/speed`.
 
 figure, panel = plt.subplots(figsize=(7, 2.4))
 for place, name in enumerate(SETS):
@@ -128,10 +128,10 @@ panel.legend(loc="lower left", ncols=2)
 plt.show()
 
 # %%
-# Confidence wanted: eta
-# ----------------------
-# A pair moves the model unless it is ranked right with probability eta. The paper's 0.7 is a good
-# place; near 1 the model shrinks its covariance at every pair, and is sure too soon.
+# eta: the confidence that a pair should have
+# -------------------------------------------
+# A pair updates the model unless it is ranked right with a probability of at least eta. The paper's 0.7 is a
+# good value; near 1 the model shrinks its covariance at every pair, and becomes certain too soon.
 
 etas = [0.55, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99]
 figure, panel = plt.subplots(figsize=(7, 2.8))
@@ -146,12 +146,12 @@ plt.show()
 # %%
 # Where it falls short: columns that hardly vary
 # ----------------------------------------------
-# The prior says: one unit of weight per unit of a column. A column that varies by far *more* than 1
-# is no trouble, the covariance shrinks to its scale. One that varies by far *less* would need a
-# large weight, and no number of small steps reaches it. Below, only the most telling column of
-# german, its first, is multiplied by a factor. A thousandfold column costs nothing; a thousandth of
-# it loses much with a fixed C. ``C="auto"`` goes further by choosing a larger C, until there is none.
-# A scaler cures it: ``make_pipeline(StandardScaler(), CBRanker())``, or ``--scale standard`` on the
+# Under the prior, weights have a standard deviation of 1 per unit of their column. A column that varies by
+# far *more* than 1 is no problem, as the covariance shrinks to its scale. One that varies by far *less*
+# would need a large weight, which is out of reach of many small steps. Below, only the most informative
+# column of german, its first, is multiplied by a factor. A factor of 1,000 costs nothing; a factor of 0.001
+# costs much with a fixed C. ``C="auto"`` copes better by choosing a larger C, until there is none larger.
+# A scaler solves it: ``make_pipeline(StandardScaler(), CBRanker())``, or ``--scale standard`` on the
 # command line.
 
 X, y, _ = DATA["german"]
@@ -165,7 +165,7 @@ for C in ["auto", 1 / 16]:
         found.append(mean_auc(CBRanker(C, random_state=0), changed, y))
     panel.plot(factors, found, "o-", markersize=3.5, label=f"C = {C}")
 scaled = mean_auc(make_pipeline(StandardScaler(), CBRanker(random_state=0)), X, y)
-panel.axhline(scaled, color="C2", linestyle="--", linewidth=1.2, label="C = auto behind a scaler")
+panel.axhline(scaled, color="C2", linestyle="--", linewidth=1.2, label="C = auto after a scaler")
 panel.set(title="One column in other units", xscale="log", ylabel="AUC")
 panel.set_xlabel("factor of the first column of german")
 panel.legend(loc="lower right")

@@ -6,8 +6,8 @@ Fraud, faults, churn: a table, a column that says what a row turned out to be, a
 hundred that matter. The question is rarely "is it fraud?"; it is "which rows do we look at first, and
 how many?"
 
-No bank gives its table away, so this one is made of a set that comes with the package: image patches of
-seven kinds, of which one is made rare. Names and files are as in real life.
+No bank gives its table away, so this one is made from a data set that comes with the package: image patches
+of seven kinds, of which one is made rare. Names and files are as in real life.
 """
 
 # %%
@@ -46,8 +46,8 @@ print((folder / "past.csv").read_text()[:170], "...")
 # %%
 # Three commands
 # --------------
-# Columns are found by name; numbers are taken as they come, whatever their scale. Reading and learning
-# go chunk by chunk, so the files may be larger than memory.
+# Columns are matched by name; numbers are used raw, whatever their scale. Rows are read and learned in
+# chunks, so the files may be larger than memory.
 
 
 def cbrank(arguments):
@@ -62,7 +62,7 @@ cbrank("score fraud.model new.csv --std --label -o scores.csv")
 cbrank("evaluate fraud.model new.csv")
 
 # %%
-# With so few positives to measure on, the AUC is known only within its interval, and accuracy says
+# With so few positives the AUC is known only within its interval, and accuracy says
 # nothing: calling every row fine is right more than 97 times in 100.
 #
 # Which rows first?
@@ -104,10 +104,10 @@ plt.show()
 # %%
 # How many?
 # ---------
-# Say what errors cost. If a missed fraud costs as much as forty needless looks, the threshold belongs
-# far lower than where the best accuracy puts it. The same model in Python, then, from the same file in
-# chunks, and a threshold for these costs by :func:`~cbrank.metrics.optimal_operating_point`: chosen on
-# the past, judged on the new cases.
+# That depends on what errors cost. If a missed fraud costs as much as forty needless looks, the threshold
+# should be far lower than the one of best accuracy. Here is the same model in Python, from the same file in
+# chunks, with a threshold for these costs by :func:`~cbrank.metrics.optimal_operating_point`: chosen on
+# the past, evaluated on the new cases.
 
 
 def read(name):
@@ -164,8 +164,8 @@ plt.show()
 # %%
 # What to keep in mind
 # --------------------
-# * Pairs make the learning blind to the imbalance: each new row meets as many buffered rows of the
-#   other class as there are. ``class_weight`` changes costs and steps; it is not needed for the order.
+# * Learning from pairs is not affected by the imbalance: a new row of either class is paired with up to 50
+#   of the other. ``class_weight`` changes costs and step sizes; the ranking does not need it.
 # * Few positives mean wide intervals. :func:`~cbrank.metrics.auc_interval` says how wide:
 
 found_auc = auc_interval(new_y, new_scores)

@@ -31,8 +31,8 @@ auc = ranker.to_local().score(X[test], y[test])
 print(f"{ranker.n_seen_.sum()} rows, C {ranker.C_:g}, AUC {auc:.3f}")
 
 # %%
-# Scores are lazy, in the chunks of the rows, and ``to_local()`` is a plain ranker that goes on
-# learning, can be saved, and knows how sure it is.
+# Scores are lazy, in the chunks of the rows. ``to_local()`` gives a plain ranker, which can go on
+# learning, be saved, and give standard deviations of its scores.
 
 scores = ranker.decision_function(da.from_array(X[test], chunks=(100, -1)))
 print(scores)
@@ -40,8 +40,8 @@ print(f"The highest is {client.compute(scores.max()).result():.3f}.")
 local = ranker.to_local().partial_fit(X[test], y[test])
 
 # %%
-# Merged, what four learners found apart points where a pass over all rows does: the weights and
-# their standard deviations, feature by feature. Their length differs, which a ranking does not mind.
+# The merged weights of four learners have the direction of those of a pass over all rows: here are both,
+# with their standard deviations. Their length differs, which does not change a ranking.
 # :doc:`/merging` measures what merging costs on larger data.
 
 one = CBRanker(ranker.C_, random_state=0).fit(X[train], y[train])

@@ -2,15 +2,15 @@
 A stream that changes
 =====================
 
-What was learned last year may be wrong today. With ``forgetting``, evidence fades.
+What was learned last year may be wrong today. ``forgetting`` discounts old evidence.
 """
 
 # %%
-# A ranker that has become too sure
-# ---------------------------------
-# The more rows :class:`~cbrank.CBRanker` has seen the less one more moves it. That is right while the
-# stream stays as it is. Here it does not: half way through four passes over 800 loans, the two labels change
-# places, as if lenders had begun to like what they used to fear.
+# A ranker that has become too certain
+# ------------------------------------
+# The more rows :class:`~cbrank.CBRanker` has seen, the less one more moves it. That is right while the
+# stream stays as it is. Here it does not: half-way through four passes over 800 loans, the two labels are
+# swapped, as if lenders had begun to like what they used to fear.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -27,8 +27,8 @@ labels = np.where(np.arange(3200) < 1600, y[:800][order], 1 - y[:800][order])
 # Forget a little with every row
 # ------------------------------
 # ``forgetting=0.003`` forgets a share of 0.003 of the evidence with every row: a memory of about 330
-# rows. The covariance widens towards its start, so the mean is easier to move; the average over the
-# stream keeps up too.
+# rows. The covariance grows back towards the prior, so that the mean is easier to move, and the average over
+# the stream follows.
 
 figure, (left, right) = plt.subplots(1, 2)
 for forgetting in (0.0, 0.001, 0.003, 0.01):
@@ -45,12 +45,12 @@ for forgetting in (0.0, 0.001, 0.003, 0.01):
     print(
         f"{forgetting:g}: AUC {before:.3f} before, {after:.3f} 400 rows after, {end:.3f} at the end"
     )
-left.set(title="The order, of rows not learned from", xlabel="rows", ylabel="AUC")
-right.set(title="How unsure scores are", xlabel="rows", ylabel="standard deviation", yscale="log")
+left.set(title="Ranking of rows not learned from", xlabel="rows", ylabel="AUC")
+right.set(title="Uncertainty of scores", xlabel="rows", ylabel="standard deviation", yscale="log")
 left.legend(title="forgetting", loc="lower left")
 plt.show()
 
 # %%
-# The price is a noisier model where nothing changes; :doc:`/confidence` says how much, and what is gained
-# on streams that do change. Take one over the number of rows that you expect to stay alike, or try
-# two values side by side: ``progressive_auc_`` tells which follows better.
+# The price is a noisier model where nothing changes; :doc:`/confidence` measures it, and what is gained
+# on streams that do change. Choose one over the number of rows for which the stream should be stable, or
+# compare two values by their ``progressive_auc_``.

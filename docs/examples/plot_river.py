@@ -3,19 +3,18 @@ In a River pipeline
 ===================
 
 `River <https://riverml.xyz>`_ learns from streams of dictionaries.
-:class:`cbrank.river.RankingClassifier` makes a River classifier of any ranker, so that it takes its
-place in pipelines and is measured by River's own progressive validation: each row is first
-predicted, then learned from. It comes with ``pip install 'cbrank[river]'``.
+:class:`cbrank.river.RankingClassifier` makes a River classifier of any ranker, for pipelines and for
+River's own progressive validation, in which each row is first predicted and then learned from. It comes
+with ``pip install 'cbrank[river]'``.
 """
 
 # %%
 # Beside logistic regression
 # --------------------------
-# ``svmguide3`` has 1,284 rows, a quarter of them positive. Its columns
-# come as they are to both rankers, and standardised by River to its logistic
-# regression. River's ``ROCAUC`` looks at evenly spaced thresholds of the probability, ten unless
-# told otherwise; more of them show the ranking as it is, also where positives are rare and
-# probabilities small.
+# ``svmguide3`` has 1,284 rows, a quarter of them positive. Both rankers get raw columns, River's logistic
+# regression gets columns that River has standardised. River's ``ROCAUC`` uses evenly spaced thresholds of
+# the probability, ten by default; with more of them it is closer to the exact AUC, also where positives are
+# rare and probabilities small.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -44,21 +43,20 @@ for name, model in models.items():
     print(f"{name}: {auc}")
 
 # %%
-# What the probabilities are worth
-# --------------------------------
-# A ranking score is no probability. The classifier makes one by Platt's method: a logistic curve
-# through the scores of the rows that the ranker has in its buffers, at the class shares of the
-# stream. On the right, rows are put into ten groups of equal size by the probability that was
-# predicted *before* they were learned from; in an honest group the share of positives is what was
-# said.
+# Are the probabilities calibrated?
+# ---------------------------------
+# A ranking score is not a probability. The classifier makes one by Platt scaling: a logistic curve
+# fitted to the scores of the buffered rows, at the class shares of the stream. On the right, rows are in ten
+# groups of equal size by the probability that was predicted *before* they were learned from; if it is
+# calibrated, the share of positives in a group is the mean probability.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
 for name, curve in curves.items():
     left.plot(np.arange(100, len(curve)), curve[100:], label=name)
     groups = np.array_split(np.argsort(probabilities[name], kind="stable"), 10)
-    said = [np.mean([probabilities[name][i] for i in group]) for group in groups]
+    predicted = [np.mean([probabilities[name][i] for i in group]) for group in groups]
     true = [np.mean([rows[i][1] for i in group]) for group in groups]
-    right.plot(said, true, marker="o", markersize=4, label=name)
+    right.plot(predicted, true, marker="o", markersize=4, label=name)
 left.set(
     xlabel="rows",
     ylabel="AUC of all predictions so far",
@@ -76,8 +74,8 @@ plt.show()
 # %%
 # Features that come and go
 # -------------------------
-# A feature gets its column when it first appears and is zero where it is missing, so words need
-# no dictionary beforehand. With a diagonal covariance a row costs what it has in it.
+# A feature gets a column when it first appears, and is zero where it is missing, so that words need
+# no vocabulary beforehand. With a diagonal covariance the cost of a row is that of its features.
 
 words = RankingClassifier(CBRanker(covariance="diagonal"))
 for text, spam in [
@@ -93,8 +91,8 @@ print(words.predict_proba_one({"cheap": 1.0, "lunch": 1.0, "unheard-of": 1.0}))
 # %%
 # The ranker itself
 # -----------------
-# ``ranker_`` is a copy of what has been learned, to be saved by :func:`cbrank.save`, or asked for
-# what River has no word for: how sure it is of each weight.
+# ``ranker_`` is a copy of the ranker as it is now. It can be saved by :func:`cbrank.save`, and it has what
+# River has no attribute for: the standard deviation of each weight.
 
 ranker = words.ranker_
 deviations = np.sqrt(ranker.covariance_)

@@ -2,9 +2,9 @@ r"""
 Start here: five minutes
 ========================
 
-One class is rare, and the order matters more than the label: which loans to look at first, which
-clicks to distrust, which patient to call. `cbrank` learns such an order from a stream of labelled
-rows, in one pass, from columns as they come.
+One class is rare, and the ranking matters more than the label: which loans to look at first, which
+clicks to distrust, which patient to call. `cbrank` learns such a ranking from a stream of labelled
+rows, in one pass, from raw columns.
 
 Install it from its folder with ``pip install .`` and follow along.
 """
@@ -47,14 +47,14 @@ print(f"AUC among the last 200 loans: {unseen[-1]:.3f}")
 # %%
 # ``score`` is the AUC: how often a bad loan stands above a good one. ``progressive_auc_`` needs no
 # rows set aside: it is the share of pairs, a new loan and a buffered one of the other class, that were
-# ranked right *before* they were learned from. It jumps about until there are enough pairs.
+# ranked right *before* they were learned from. It is noisy until there are enough pairs.
 
 scores, deviations = ranker.decision_function(X[800:], return_std=True)
 
 figure, (left, right) = plt.subplots(1, 2, width_ratios=[1.1, 1])
 left.plot(rows, unseen, label="on the last 200 loans")
 left.plot(rows, progressive, label="progressive")
-left.set(title="The order gets better", xlabel="loans learned from", ylabel="AUC", xlim=(0, 800))
+left.set(title="The ranking gets better", xlabel="loans learned from", ylabel="AUC", xlim=(0, 800))
 left.legend(loc="lower right")
 
 bins = np.linspace(scores.min(), scores.max(), 24)
@@ -66,28 +66,28 @@ right.legend()
 plt.show()
 
 # %%
-# ``predict`` says positive from ``threshold_`` on, the optimal operating point of the ROC curve. With
-# equal costs it is careful: it calls few loans bad. Where a missed positive costs more, say so with
-# ``class_weight``.
+# ``predict`` calls rows positive whose score reaches ``threshold_``, the optimal operating point of the ROC
+# curve. With equal costs it calls few loans bad. If a missed positive costs more, use ``class_weight``.
 #
-# How sure is it?
-# ---------------
-# The ranker is a Gaussian over weights, so each score has a standard deviation, and of any two rows
-# it can say how likely it thinks the first belongs above the second.
+# How certain is it?
+# ------------------
+# The ranker is a Gaussian distribution of the weights, so each score has a standard deviation, and any two
+# rows have a probability that the first belongs above the second.
 
 top, middle, bottom = np.argsort(-scores)[[0, 100, 199]]
 for first, second in [(top, bottom), (top, middle), (middle, bottom)]:
-    sure = ranker.preference_proba(X[800 + first : 801 + first], X[800 + second : 801 + second])[0]
+    probability = ranker.preference_proba(
+        X[800 + first : 801 + first], X[800 + second : 801 + second]
+    )[0]
     print(
         f"{scores[first]:6.2f} ± {deviations[first]:.2f} above "
-        f"{scores[second]:6.2f} ± {deviations[second]:.2f}: {sure:.3f}"
+        f"{scores[second]:6.2f} ± {deviations[second]:.2f}: {probability:.3f}"
     )
 
 # %%
-# Keep it, and go on tomorrow
+# Save it, and go on tomorrow
 # ---------------------------
-# A model file holds all that is needed to go on learning, and is safe to open
-# (:doc:`what is promised </files>`).
+# A model file holds all that is needed to go on learning, and is safe to open (:doc:`/files`).
 
 path = Path(tempfile.mkdtemp(), "loans.cbrank")
 cbrank.save(ranker, path)
@@ -95,7 +95,7 @@ ranker = cbrank.load(path).partial_fit(X[800:], y[800:])
 print(f"{ranker.n_seen_.sum()} loans seen, C = {ranker.C_:g} chosen on the way")
 
 # %%
-# The same on the command line, for files of any size (:doc:`all of it </command_line>`):
+# The same on the command line, for files of any size (:doc:`/command_line`):
 #
 # .. code-block:: sh
 #

@@ -2,13 +2,13 @@ r"""
 A stream of text
 ================
 
-Text makes sparse rows of very many columns. ``CBRanker(covariance="diagonal")`` keeps one weight and one
-confidence per column and touches only the columns that a row has.
+Text gives sparse rows with very many columns. ``CBRanker(covariance="diagonal")`` keeps one weight and one
+variance per column, and a row costs no more than its non-zeros.
 
 The stream here is real text that every user of cbrank has: the paragraphs of SciPy's own
 documentation. The task: rank the paragraphs that are about optimisation, about one in twelve, above
-all others. Functions come in random order, all paragraphs of a function together, so the ranker is
-always asked about functions that it has never read about.
+all others. Functions come in random order, all paragraphs of a function together, so that the ranker always
+scores functions that it has not learned from.
 """
 
 # sphinx_gallery_thumbnail_number = 2
@@ -59,9 +59,9 @@ print(next(text for text, label in zip(texts, y, strict=True) if label)[:90], ".
 # Hash, rank, learn
 # -----------------
 # A hashing vectorizer turns words into columns without having seen the stream, and gives rows of unit
-# length, which is what the diagonal likes. Each chunk of 50 paragraphs is ranked before it is learned
-# from, and :class:`~cbrank.metrics.ProgressiveAUC` gives the exact AUC of the latest 2,000 scores. Beside
-# CBR run :class:`~cbrank.FTRLAUCRanker`, a later rival that was made for sparse rows, and scikit-learn's
+# length, which suits the diagonal. Each chunk of 50 paragraphs is ranked before it is learned
+# from, and :class:`~cbrank.metrics.ProgressiveAUC` gives the exact AUC of the latest 2,000 scores. CBR is
+# compared with :class:`~cbrank.FTRLAUCRanker`, a later method made for sparse rows, and with scikit-learn's
 # averaged SGD, all with their defaults.
 
 vectorizer = HashingVectorizer(n_features=2**18, alternate_sign=False, stop_words="english")
@@ -95,13 +95,13 @@ panel.legend(loc="lower right")
 plt.show()
 
 # %%
-# Nobody is tuned here. Where every step is chosen by cross-validation, as in the study, FTRL-AUC does as
+# No learner is tuned here. With step sizes chosen by cross-validation, as in the study, FTRL-AUC does as
 # well as CBR on text (:doc:`/reproduce`).
 #
-# What it goes by
-# ---------------
-# A hashed column gets its name back by hashing the words. Each weight has a deviation: it begins at 1
-# and shrinks with every pair that the word had a part in.
+# Which words matter
+# ------------------
+# Hashing the words again gives hashed columns their names back. Each weight has a standard deviation, which
+# begins at 1 and shrinks with every update in which the word takes part.
 
 ranker = learners["CBR, diagonal"]
 words = {word for text in texts for word in re.findall(r"[a-z]{4,}", text.lower())}
@@ -120,6 +120,6 @@ panel.hlines(
 panel.scatter(weights[shown], places, c=colours, s=18, zorder=3)
 panel.axvline(0, color="0.6", linewidth=0.8)
 panel.set_yticks(places, [words[place] for place in shown])
-panel.set(title="Surest words: weight ± deviation", xlabel="weight")
+panel.set(title="Most certain words: weight ± deviation", xlabel="weight")
 panel.grid(visible=False)
 plt.show()

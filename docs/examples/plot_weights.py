@@ -1,17 +1,16 @@
 """
-What the ranker goes by
-=======================
+Which columns matter
+====================
 
-Every weight has a standard deviation: which columns matter, and of which is the ranker sure?
+Every weight has a standard deviation: which columns matter, and how certain is that?
 """
 
 # %%
-# Weights that compare
-# --------------------
-# Columns come as they are, so weights are in the units of their columns.
-# :func:`~cbrank.uncertainty.plot_weights` draws them per standard deviation of the column among the rows
-# that the ranker has buffered, the largest effect on top. A bar that crosses zero is a weight whose sign
-# is not sure.
+# Weights that can be compared
+# ----------------------------
+# Columns are raw, so weights are in the units of their columns.
+# :func:`~cbrank.uncertainty.plot_weights` draws them per standard deviation of the column among the
+# buffered rows, the largest effect on top. A bar that crosses zero is a weight whose sign is uncertain.
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -31,14 +30,14 @@ for rows, panel in zip((50, 768), axes, strict=True):
 plt.show()
 
 # %%
-# After fifty rows skin comes first. After all of them it does not count: glucose and mass do, the only
+# After fifty rows skin comes first. After all of them it does not matter: glucose and mass do, the only
 # ones whose bars are well clear of zero, and people with diabetes have more of both. Weights have become
-# smaller too; only their order and their size beside their deviations mean something.
+# smaller too; only their order and their size relative to their deviations have a meaning.
 #
 # What a bar is not
 # -----------------
-# The deviation is the ranker's own, under its own update rule: it shrinks with every pair that moves
-# the model and depends on ``C`` and ``eta``. It says how firmly a weight is held. It is no confidence
-# interval of statistics, and columns that go together share a weight between them.
+# The deviation follows from the update rule: it shrinks with every update, and depends on ``C`` and
+# ``eta``. It is not a standard error in the sense of statistics, and correlated columns share a weight
+# between them.
 #
-# The command line draws the same of a model file: ``cbrank inspect MODEL --picture weights.svg``.
+# The command line draws the same picture of a model file: ``cbrank inspect MODEL --picture weights.svg``.

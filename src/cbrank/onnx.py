@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cbrank import kernels
-from cbrank.rankers._base import Ranker
+from cbrank.rankers.base import Ranker
 from cbrank.streams import StreamScaler
 
 __all__ = ["to_onnx"]

@@ -107,7 +107,7 @@ def documented(doc: str | None, table: Iterable[Parameter]) -> str | None:
             parameter.text, 96, initial_indent=4 * " ", subsequent_indent=4 * " "
         )
     before, heading, after = inspect.cleandoc(doc).partition("Attributes\n----------\n")
-    return before + "\n".join([*lines, "", heading]) + after
+    return before + "\n".join([*lines, "", heading]) + after + "\n"
 
 
 def signature(table: Sequence[Parameter]) -> inspect.Signature:
@@ -212,6 +212,7 @@ CBR: Table = (
         "them with the better progressive AUC goes on, and again each time both have doubled; the "
         "best is the ranker, the nearest to 2^-4 among equals. A short stream costs up to nine times "
         "a fixed C, a long one little more than it.",
+        option_help="How far one pair may move the weights; auto tries several and keeps the best.",
     ),
     eta("pair"),
     BUFFER_SIZE,
@@ -234,6 +235,7 @@ CBR: Table = (
         (FLAG,),
         True,
         "Whether `coef_` is the polynomial-decay average of the means rather than the last mean.",
+        option_help="Average the weights over the stream, or take the last.",
     ),
     Parameter(
         "forgetting",

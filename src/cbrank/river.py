@@ -15,7 +15,7 @@ from sklearn.base import clone
 from cbrank import kernels
 from cbrank.locking import Owner
 from cbrank.rankers import CBRanker, checks
-from cbrank.rankers._base import Ranker
+from cbrank.rankers.base import Ranker
 
 try:
     from river.base import MiniBatchClassifier

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from cbrank.inspection.weights import by_effect
-from cbrank.rankers import CBRanker
+from cbrank.rankers.cbr import CBRanker
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

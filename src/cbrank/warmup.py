@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from cbrank import kernels
 from cbrank.methods import ESTIMATORS
 from cbrank.metrics import ProgressiveAUC
-from cbrank.rankers._base import Ranker
+from cbrank.rankers.base import Ranker
 from cbrank.streams import Columns, StreamScaler, open_stream
 from cbrank.workers import Workers
 

@@ -108,7 +108,7 @@ def test_bad_data_is_one_sentence(here, address):
     sentence = error(*train, "rows1.svm", "rows1.svm")
     assert sentence == (
         "All files: the rows to begin with have one label only, '-1'; say which label is the "
-        "positive one."
+        "positive one by --positive."
     )
     assert "Ranking needs two classes" in error(*train, "rows1.svm", "--positive", "-1")
     (here / "rows1.svm").write_text("1 1:1\n2 1:1\n")

@@ -144,7 +144,7 @@ def test_errors_are_one_sentence_and_exit_1(model, data, tmp_path):
         ((model, paths["third"]),
          f"{paths['third']}, line 3, column 'clicked': the label 'maybe' is neither 'no' nor 'yes'."),
         ((model, data, "--roc", tmp_path / "no" / "roc.png"),
-         f"{tmp_path / 'no' / 'roc.png'} could not be written: No such file or directory."),
+         f"{tmp_path / 'no' / 'roc.png'} cannot be written: there is no folder {tmp_path / 'no'}."),
     ]:  # fmt: skip
         result = run("evaluate", *arguments)
         assert (result.exit_code, result.stdout) == (1, ""), arguments

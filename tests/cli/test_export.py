@@ -102,7 +102,7 @@ def test_a_missing_library_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     result = run("export", make(tmp_path), "--onnx", tmp_path / "x.onnx")
     assert result.exit_code == 1
-    assert result.stderr == "Error: exporting needs onnx: pip install 'cbrank[onnx]'.\n"
+    assert result.stderr == "Error: --onnx needs onnx: pip install 'cbrank[onnx]'.\n"
 
 
 def test_errors(tmp_path):
@@ -111,7 +111,7 @@ def test_errors(tmp_path):
     assert run("export", tmp_path / "no.model", "--onnx", tmp_path / "x").exit_code == 1
     result = run("export", model, "--onnx", tmp_path / "no" / "x.onnx")
     assert result.exit_code == 1
-    assert "could not be written" in result.stderr
+    assert "cannot be written: there is no folder" in result.stderr
 
 
 def test_help_has_an_example():

@@ -146,7 +146,8 @@ def test_a_file_is_written_whole_or_not_at_all(model, data, tmp_path):
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == (
         f"Error: {data}, line 7, column 'age': 'old' is not a number; if the column "
-        "holds categories, make it categorical (onehot or hash:BITS), else drop it.\n"
+        "holds categories, name it in --categorical, as onehot or hash:BITS, else in --drop. "
+        "--categorical and --drop are options of cbrank train.\n"
     )
     assert out.read_text() == expected
     assert sorted(path.name for path in tmp_path.iterdir()) == [
@@ -167,7 +168,7 @@ def test_an_unknown_column_is_told(model, data):
     data.write_text("age,income,row,mood\n1,2,a,3\n")
     result = run("score", model, data)
     assert result.exit_code == 0
-    assert result.stderr == f"Note: {data}: passed over 'mood', which the model does not know.\n"
+    assert result.stderr == f"Note: {data}: ignored 'mood', which the model does not know.\n"
 
 
 def test_an_empty_file_has_no_scores(model, data):
@@ -218,7 +219,7 @@ def test_errors_are_one_sentence_and_exit_1(model, data, tmp_path):
         ((model, svmlight),
          f"{svmlight} is svmlight text, which has no column names; " +
          "the rows before were a table with column names."),
-        ((model, data, "--id", "who"), f"{data} has no column 'who' to hand through."),
+        ((model, data, "--id", "who"), f"{data} has no column 'who' to write beside scores."),
         ((model, data, "--id", "age"),
          "column 'age' is a feature of the model and cannot be the id too."),
         ((model, data, "-o", tmp_path / "no" / "folder"), None),
@@ -235,7 +236,7 @@ def test_svmlight_text_has_no_id(tmp_path):
     model = make_svmlight(tmp_path)
     result = run("score", model, tmp_path / "train.svm", "--id", "1")
     assert result.exit_code == 1
-    assert "svmlight text has no column to hand through" in result.stderr
+    assert "svmlight text has no columns to write beside scores" in result.stderr
 
 
 def test_usage_errors_exit_2(model):

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -18,8 +19,10 @@ from make_compatibility import ASKED, FOLDER, trained_scores
 from make_compatibility import TABLE as TABLE_OF_BEFORE
 
 import cbrank
-from cbrank.cli import main, telling, train
-from cbrank.cli.pace import Pace
+from cbrank.cli import main, train
+from cbrank.cli.options import parameter_options
+from cbrank.cli.progress import Pace, TextReporter
+from cbrank.parameters import CBR, FLAG, POSITIVE, Number, Other, Parameter
 from cbrank.streams import Columns, open_stream
 from cbrank.training import Checkpoint, Every, Model, Run
 from cbrank.training.lock import alone, lock_file
@@ -145,7 +148,9 @@ def test_skipped_rows_are_told_and_counted(here):
 
 def test_one_label_is_enough_to_begin_with(here):
     (here / "one.svm").write_text("1 1:1\n1 1:2\n")
-    assert "say which label is the positive one" in error("train", "one.svm", "-o", "m")
+    assert "say which label is the positive one by --positive." in error(
+        "train", "one.svm", "-o", "m"
+    )
     out, err = call("train", "one.svm", "--positive", "1", "--C", "1", "-o", "m")
     assert out == "Learned from 2 rows, 2 of them positive, 1 features, C 1. Model: m\n"
     assert err == "Note: only one of the two labels was seen, so there is no ranking yet.\n"
@@ -158,7 +163,8 @@ def test_one_label_is_enough_to_begin_with(here):
 def test_errors_of_data_and_models_are_one_sentence(here):
     assert error("train", "none.svm", "-o", "m") == "none.svm: there is no such file."
     assert error("train", "table.csv", "-o", "m") == (
-        "table.csv: say which column is the label. Its columns are 'id', 'age', 'city', 'clicked'."
+        "table.csv: which column is the label? Give --label. Its columns are 'id', 'age', 'city', "
+        "'clicked'."
     )
     (here / "empty.svm").touch()
     assert error("train", "empty.svm", "-o", "m") == (
@@ -179,8 +185,8 @@ def test_a_full_covariance_of_too_many_features_says_how_large_it_would_be(here)
     (here / "wide.svm").write_text("1 1:1 20000:1\n-1 1:2\n")
     assert error("train", "wide.svm", "-o", "m") == (
         "These rows have 20,000 features so far, whose full covariance takes 3,052 MiB for each C "
-        "tried, all of it looked at for every pair: train with --covariance diagonal, or say "
-        "--covariance full if that is meant."
+        "tried, all of it looked at for every pair: train with --covariance diagonal, or with "
+        "--covariance full if a full one is meant."
     )
     call("train", "wide.svm", "--covariance", "diagonal", "-o", "m")
     call("train", "rows.svm", "-o", "narrow")
@@ -361,7 +367,7 @@ def test_a_checkpoint_is_never_written_over_by_another_run(stopped):
     with (stopped / "rows.svm").open("a") as file:
         file.write("1 1:1\n")
     assert error("train", "rows.svm", "-o", "m", *KEPT, "--resume").startswith(
-        "rows.svm is not as it was when reading stopped: its size was "
+        "rows.svm has changed since reading stopped: its size was "
     )
     assert (stopped / "c").read_bytes() == before
 
@@ -455,8 +461,8 @@ def test_a_full_disk_loses_nothing(stopped, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Model, "write", write)
         assert error("train", "rows.svm", "-o", "full/m", *KEPT, "--resume") == (
-            "full/m could not be written: No space left on device. All that was learned is in c: "
-            "see to that, and repeat the command with --resume."
+            "full/m could not be written: No space left on device. All that was learned is in c. "
+            "Mend that, and repeat the command with --resume."
         )
     assert cbrank.load("c").n_seen_.sum() == 16884
     call("train", "rows.svm", "-o", "full/m", *KEPT, "--resume")
@@ -545,12 +551,12 @@ class Clock:
 
 def test_lines_come_after_growing_times(here, capsys):
     run = Run(Model(cbrank.CBRanker(C=0.5), None, Columns()), ["rows.svm"] * 30)
-    teller, clock = telling.Words(), Clock()
-    teller.begin(run)
-    teller.pace = Pace(run, clock)
+    reporter, clock = TextReporter(), Clock()
+    reporter.begin(run)
+    reporter.pace = Pace(run, clock)
     for chunks, stream in enumerate(run, 1):
         clock.now = chunks / 2
-        teller.chunk(stream)
+        reporter.chunk(stream)
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(" rows, ")[0] for line in lines] == [
         "25,076",
@@ -570,7 +576,7 @@ def test_the_auc_since_the_last_line_is_of_the_pairs_since(here):
     pace = Pace(run, Clock(1.0))
     steps = iter(run)
     first = pace.now(next(steps))
-    pace.told()
+    pace.reported()
     pairs = run.model.ranker.n_pairs_
     second = pace.now(next(steps))
     assert first["progressive_auc_since"] == first["progressive_auc"]
@@ -610,15 +616,52 @@ def test_checkpoints_are_due_by_rows_or_by_seconds():
 # Options ------------------------------------------------------------------------------------------
 
 
-def test_the_options_mirror_the_constructor():
-    parameters = inspect.signature(cbrank.CBRanker).parameters
+def test_the_options_are_those_of_the_table():
     options = {option.name: option for option in train.command.params}
-    assert set(parameters) - set(options) == {"shuffle", "n_passes", "random_state"}
-    for name in train._LEARNER:
-        told = re.search(r"\[default: (.*)\]", options[name].help)
-        if told:
-            value = parameters[name].default
-            assert told[1] == ("average" if value is True else str(value))
+    own = [name for name in options if name in inspect.signature(cbrank.CBRanker).parameters]
+    assert own == [parameter.name for parameter in CBR if parameter.is_option]
+    for name, parameter in ((p.name, p) for p in CBR if p.is_option):
+        text, _, default = options[name].help.partition("  [default: ")
+        assert text == parameter.help
+        expected = {True: "average", None: ""}.get(parameter.default, str(parameter.default))
+        assert default.removesuffix("]") == expected
+
+
+@pytest.mark.parametrize(
+    ("kinds", "given", "expected"),
+    [
+        ((Number(float, 0),), "0.5", 0.5),
+        ((Number(float, 0),), "0", "0.0 is not in the range x>0."),
+        ((Number(float, 0, 1, closed="left"),), "0", 0.0),
+        ((Number(float, 0, 1, closed="left"),), "1", "1.0 is not in the range 0<=x<1."),
+        ((Number(int, 1, closed="left"),), f"{10**30}", "is not in the range 1<=x<=2147483647."),
+        ((POSITIVE, "auto"), "auto", "auto"),
+        ((POSITIVE, "auto"), "2", 2.0),
+        ((POSITIVE, "auto"), "two", "'two' is not a valid float range."),
+        (("fifo", "reservoir"), "lifo", "'lifo' is not one of 'fifo', 'reservoir'."),
+        (("balanced", Other("dict", dict), None), "3", {1: 3.0}),
+        (("balanced", Other("dict", dict), None), "balanced", "balanced"),
+    ],
+)
+def test_a_kind_of_parameter_is_a_type_of_option(kinds, given, expected):
+    @click.command
+    @parameter_options([Parameter("some_name", kinds, None, "Meaning.")])
+    def command(some_name):
+        assert some_name == expected
+
+    result = CliRunner().invoke(command, ["--some-name", given])
+    assert result.exit_code == 0 or (result.exit_code == 2 and expected in result.output)
+
+
+def test_a_flag_has_two_options():
+    @click.command
+    @parameter_options([Parameter("slow", (FLAG,), False, "Take time.")])
+    def command(slow):
+        pass
+
+    (option,) = command.params
+    assert (option.opts, option.secondary_opts) == (["--slow"], ["--no-slow"])
+    assert option.help == "Take time.  [default: no-slow]"
 
 
 def test_help_names_every_command():

@@ -276,11 +276,11 @@ class Doubler(TransformerMixin, BaseEstimator):
     def transform(self, X):
         return self.factor * np.asarray(X)
 
-    def _state(self):
+    def get_state(self):
         return {"seen": self.seen_}, {"factor": self.factor}
 
     @classmethod
-    def _from_state(cls, arrays, facts):
+    def from_state(cls, arrays, facts):
         doubler = cls(facts["factor"])
         doubler.seen_ = arrays["seen"]
         return doubler

@@ -46,7 +46,7 @@ def test_scoring_matches_columns_by_name_and_leaves_out_what_the_model_does_not_
     assert chunks[0].X.toarray().tolist() == [[50, 0, 0, 0], [51, 0, 1, 0]]
     assert chunks[0].y is None
     assert chunks[0].ids == ["z", ""]
-    assert stream.notes == ["<stream>: passed over 'note', which the model does not know."]
+    assert stream.notes == ["<stream>: ignored 'note', which the model does not know."]
     assert columns.feature_names() == trained(categorical={"city": "onehot"}).feature_names()
 
 
@@ -117,13 +117,15 @@ def test_svmlight_may_start_at_zero():
     chunks, _ = read(b"0 0:1\n1 1:2\n", columns)
     assert chunks[0].X.toarray().tolist() == [[1, 0], [0, 2]]
     assert stored(columns).zero_based
-    with pytest.raises(ValueError, match=r"line 1, column 3.*say zero_based=True"):
+    with pytest.raises(ValueError, match=r"line 1, column 3.*give `zero_based=True`"):
         read(b"0 0:1\n1 1:2\n", Columns())
 
 
 def test_one_bad_index_cannot_make_rows_of_gigabytes():
     data = b"0 1:1\n1 16777217:1\n1 16777216:1\n"
-    with pytest.raises(ValueError, match=r"line 2, column 3.*is not between 1 and 16777216. Rows"):
+    with pytest.raises(
+        ValueError, match=r"line 2, column 3.*is not between 1 and 16777216. If rows"
+    ):
         read(data, Columns())
     chunks, stream = read(data, Columns(), on_error="skip")
     assert chunks[0].X.shape == (2, 2**24)

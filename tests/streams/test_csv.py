@@ -85,15 +85,15 @@ HEADER = b"age,pay,y\n"
 @pytest.mark.parametrize(
     ("data", "complaint"),
     [
-        (b"1,2,no\nold,2,no\n", "line 3, column 'age': 'old' is not a number; if the column holds categories, make it categorical (onehot or hash:BITS), else drop it."),
+        (b"1,2,no\nold,2,no\n", "line 3, column 'age': 'old' is not a number; if the column holds categories, name it in `categorical`, as onehot or hash:BITS, else in `drop`."),
         (b"1,,no\n", "line 2, column 'pay': the cell is empty; fill gaps or leave such rows out"),
         (b'1,"",no\n', "line 2, column 'pay': the cell is empty; fill gaps"),
         (b"1,NaN,no\n", "line 2, column 'pay': 'NaN' is not a finite number; fill gaps"),
         (b"1,-inf,no\n", "line 2, column 'pay': '-inf' is not a finite number; fill gaps"),
         (b"1,NA,no\n", "line 2, column 'pay': 'NA' is not a finite number; fill gaps"),
-        (b"1,1e999,no\n", "line 2, column 'pay': '1e999' is infinite as a double"),
+        (b"1,1e999,no\n", "line 2, column 'pay': '1e999' is too large"),
         (b"1," + b"9" * 400 + b",no\n", "line 2, column 'pay': '999999999999999999999999...' is"),
-        (b"1,1.7976931348623159e308,no\n", "line 2, column 'pay': '1.7976931348623159e308' is infinite"),
+        (b"1,1.7976931348623159e308,no\n", "line 2, column 'pay': '1.7976931348623159e308' is too large"),
         (b"1,17976931348623158079372897140530342e274,no\n", "line 2, column 'pay': '179769313486231580793728"),
         (b"1,0x10,no\n", "line 2, column 'pay': '0x10' is not a number"),
         (b"1,1_0,no\n", "line 2, column 'pay': '1_0' is not a number"),
@@ -143,7 +143,11 @@ def test_every_malformed_row_can_be_skipped():
     [
         (b"a,b", Columns("y"), "has no column 'y'. Its columns are 'a', 'b'."),
         (b"a,b", Columns(3), "has no column '3'. Its columns are 'a', 'b'."),
-        (b"a,b", Columns(), "say which column is the label. Its columns are 'a', 'b'."),
+        (
+            b"a,b",
+            Columns(),
+            "which column is the label? Give `label=...`. Its columns are 'a', 'b'.",
+        ),
         (b"a,y", Columns("y", id="z"), "has no column 'z'"),
         (b"a,y", Columns("y", drop=["z"]), "has no column 'z'"),
         (b"a,y", Columns("y", categorical={"z": "onehot"}), "has no column 'z'"),

@@ -217,9 +217,9 @@ def test_changed_files_are_refused(tmp_path, change):
     else:
         paths = [path, path]
     sentence = {
-        "size": rf"x\.svm is not as it was when reading stopped: its size was {len(SVMLIGHT)}",
-        "head": "its first 64 KiB are others. Give the same file, or start anew",
-        "count": "in a stream of 1 files, and this one has 2",
+        "size": rf"x\.svm has changed since reading stopped: its size was {len(SVMLIGHT)}",
+        "head": "its first 64 KiB are different. Give the same file, or start anew",
+        "count": "in a stream of 1 files, and this stream has 2",
     }[change]
     with pytest.raises(ValueError, match=sentence):
         open_stream(paths, start=chunk.position)
@@ -229,7 +229,7 @@ def test_a_pipe_that_ends_early_is_told(monkeypatch):
     position = next(open_stream(io.BytesIO(SVMLIGHT.encode()), chunk_rows=50)).position
     stream = io.BufferedReader(io.BytesIO(gzip.compress(b"1 1:1\n")))
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stream))
-    with pytest.raises(ValueError, match="<stdin> ends before the place where reading stopped"):
+    with pytest.raises(ValueError, match="<stdin> ends before the position where reading stopped"):
         next(open_stream("-", start=position))
 
 

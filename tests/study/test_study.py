@@ -173,7 +173,7 @@ def test_what_is_done_is_not_done_again(finished):
     ],
 )
 def test_results_of_other_settings_are_refused(finished, settings, named):
-    with pytest.raises(StudyError, match=rf"other settings \({named}\).*--fresh"):
+    with pytest.raises(StudyError, match=rf"other settings \({named}\).*fresh=True"):
         StudyRun(finished, settings)
 
 

@@ -14,7 +14,7 @@ import tempfile
 import threading
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Self
 
 import cbrank
 
@@ -33,7 +33,7 @@ class Steps:
             file = os.path.relpath(code.co_filename, PACKAGE)
             self.called[file].add(code.co_qualname)
 
-    def __enter__(self) -> "Steps":
+    def __enter__(self) -> Self:
         threading.setprofile(self)
         sys.setprofile(self)
         return self

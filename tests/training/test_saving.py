@@ -11,13 +11,13 @@ from scipy import sparse
 from tables import run
 
 import cbrank
-from cbrank.cli.learning import last_run
 from cbrank.modelfile import gather, restore
 from cbrank.modelfile.container import LARGEST_HEADER
 from cbrank.streams import Columns, FileMark, StreamScaler, open_stream
 from cbrank.streams.position import MOST_FILES, Position
 from cbrank.training import Checkpoint, Every, Model, Progress, Run
 from cbrank.training import run as running
+from cbrank.training.checkpoint import last_run
 
 
 def header_of(path):
@@ -170,7 +170,7 @@ def test_columns_are_told_in_plain_types():
     again = Columns.from_state(arrays, json.loads(json.dumps(facts)))
     assert (again.label, again.drop, again.id, again.max_features) == ("y", [1, 2], 3, 9)
     for odd in ({"label": 0}, {"id": 1.5}, {"drop": [True]}, {"label": b"y"}):
-        with pytest.raises(ValueError, match="told by a column's name or its number from 1"):
+        with pytest.raises(ValueError, match="must be a column's name, or its number from 1 on"):
             Columns(**odd)
 
 
@@ -189,7 +189,7 @@ def test_names_that_a_header_has_no_room_for_are_refused(text, columns, sentence
 
 
 def test_more_categories_than_a_file_may_name_are_refused():
-    with pytest.raises(ValueError, match="65,537 listed categories, and there may be 65,536"):
+    with pytest.raises(ValueError, match="65,537 listed categories; at most 65,536 are allowed"):
         Columns("y", categorical={"a": [str(number) for number in range(65_537)]})
     with pytest.raises(ValueError, match="16,385 categorical columns"):
         Columns("y", categorical={str(number): "onehot" for number in range(16_385)})

@@ -19,7 +19,6 @@ COMMANDS = {
     "inspect": "Show what a model has seen and its weights.",
     "export": "Write a model as an ONNX file.",
     "warmup": "Compile everything now, so that later starts are fast.",
-    "bench": "Measure speed and AUC beside scikit-learn, River, Vowpal Wabbit and LibAUC.",
     "datasets": "List, describe and fetch the paper's data sets.",
     "reproduce": "Run the paper's study and write its tables, figures and report.",
 }
@@ -42,7 +41,7 @@ class _Lazy(click.Group):
             return super().make_context(*args, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
-        _open_what_is_closed()
+        _open_closed_streams()
         with in_one_sentence():
             return super().invoke(ctx)
 
@@ -55,11 +54,11 @@ class _Lazy(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-def _open_what_is_closed() -> None:
-    """Keep other files from the numbers of standard streams that are closed.
+def _open_closed_streams() -> None:
+    """Open the null device in the place of standard streams that are closed.
 
-    What is told on standard error then goes nowhere; that standard input or output is closed is
-    left to those who want to read or write there.
+    Otherwise the next file opened would get the stream's descriptor, and errors would be written
+    into it. Commands that need standard input or output find out themselves that it is closed.
     """
     while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
@@ -72,4 +71,5 @@ def _open_what_is_closed() -> None:
 @click.version_option(package_name="cbrank")
 def main() -> None:
     """Learn to rank from imbalanced streams."""
-    gc.set_threshold(100_000)  # what is imported stays: looking for garbage in it delays the start
+    # Imports make many objects and hardly any garbage: looking for it would delay the start.
+    gc.set_threshold(100_000)

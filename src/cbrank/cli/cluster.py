@@ -1,41 +1,34 @@
 """Learning on a Dask cluster: what ``cbrank train --scheduler`` does."""
 
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from cbrank.cli.files import refuse_overwriting
-from cbrank.cli.learning import last_run, refuse_unwritable
-from cbrank.cli.telling import teller
+from cbrank.cli.files import check_outputs
+from cbrank.cli.progress import reporter
 
 if TYPE_CHECKING:
     from cbrank.dask import DaskCBRanker
     from cbrank.training import Model
 
-scheduler = click.option(
-    "--scheduler", metavar="ADDRESS", help="Use the Dask cluster whose scheduler is there."
-)
-
 
 def learn_on_cluster(
+    model: "Model",
     asked: dict[str, Any],
     output: Path,
     options: dict[str, Any],
-    begin: Callable[[], "Model"],
     widest: int | None,
 ) -> None:
     """Learn from files, each a partition of its own, and write the model; as `learn` otherwise."""
     from cbrank.dask import DaskCBRanker, Files  # noqa: PLC0415
     from cbrank.dask.connecting import connected  # noqa: PLC0415
     from cbrank.streams.position import mark  # noqa: PLC0415
+    from cbrank.training.checkpoint import last_run  # noqa: PLC0415
 
-    model = begin()
     _refuse_impossible(options, model)
-    refuse_overwriting(("-o", output), data=options["data"])
-    refuse_unwritable(output)
+    check_outputs(("-o", output), data=options["data"])
     files = Files(
         options["data"],
         model.columns,
@@ -43,25 +36,25 @@ def learn_on_cluster(
         scale="unit" if model.scaler else "none",
         widest=widest,
     )
-    told = options["quiet"] or options["as_json"]
+    silent = options["quiet"] or options["as_json"]
     with (
-        teller(options["quiet"], options["as_json"]) as tell,
+        reporter(options["quiet"], options["as_json"]) as report,
         connected(options["scheduler"]) as client,
         warnings.catch_warnings(record=True) as caught,
     ):
         if not client.scheduler_info()["workers"]:
-            tell.note("the cluster has no workers yet; this waits for the first.")
+            report.note("the cluster has no workers yet; this waits for the first.")
         ranker = DaskCBRanker(
             **model.ranker.get_params() | {"shuffle": False},
             rounds=options["passes"],
             client=client,
-            progress=not told,
+            progress=not silent,
         ).fit(files)
         for warning in caught:
-            tell.note(str(warning.message))
+            report.note(str(warning.message))
         marks = [mark(path) for path in files.paths]
         _learned(ranker, model).write(output, last_run=last_run(asked, marks))
-        tell.done(_result(ranker, output))
+        report.done(_result(ranker, output))
 
 
 def _refuse_impossible(options: dict[str, Any], model: "Model") -> None:
@@ -74,8 +67,8 @@ def _refuse_impossible(options: dict[str, Any], model: "Model") -> None:
         raise click.UsageError("--on-error skip is not for a cluster: mend the rows first.")
     if model.scaler and model.scaler.kind != "unit":
         raise click.UsageError(
-            f"--scale {model.scaler.kind} is learned row by row, which partitions cannot do apart: "
-            "say none or unit."
+            f"--scale {model.scaler.kind} is learned row by row, which separate partitions cannot do: "
+            "use none or unit."
         )
 
 

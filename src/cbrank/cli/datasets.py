@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cbrank.cli.files import refuse_closed_output
+from cbrank.cli.options import AS_JSON
 
 if TYPE_CHECKING:
     from cbrank.datasets import DataSet
 
-_AS_JSON = click.option("--json", "as_json", is_flag=True, help="For machines.")
 _LABEL = 10
 
 
@@ -23,7 +23,7 @@ def command() -> None:
 
 
 @command.command(name="list")
-@_AS_JSON
+@AS_JSON
 def show(as_json: bool) -> None:
     """List the data sets, what they hold and where they are found."""
     from cbrank import datasets  # noqa: PLC0415
@@ -40,9 +40,9 @@ def show(as_json: bool) -> None:
 
 @command.command(name="info")
 @click.argument("name")
-@_AS_JSON
+@AS_JSON
 def describe(name: str, as_json: bool) -> None:
-    """Tell all that is known of a data set."""
+    """Show all that is known of a data set."""
     entry = _entry(name)
     if as_json:
         click.echo(json.dumps(_facts(entry), indent=2))

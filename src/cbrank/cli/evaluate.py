@@ -5,11 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cbrank.cli.files import refuse_closed_output, refuse_overwriting
-from cbrank.cli.options import data as data_argument
-from cbrank.cli.options import reading
-from cbrank.cli.output import AS_JSON, MODEL, for_machines, picture
-from cbrank.cli.rows import QUIET, rows_for
+from cbrank.cli import files
+from cbrank.cli.options import AS_JSON, DATA, MODEL, QUIET, picture, reading
 
 if TYPE_CHECKING:
     from cbrank.inspection.evaluation import Decision, Evaluation
@@ -18,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.command(name="evaluate")
 @MODEL
-@data_argument
+@DATA
 @AS_JSON
 @picture("--roc", "Draw the ROC curve with both thresholds")
 @reading
@@ -42,9 +39,9 @@ def command(
     from cbrank.inspection.scoring import both_labels  # noqa: PLC0415
     from cbrank.training import Model  # noqa: PLC0415
 
-    refuse_closed_output()
+    files.refuse_closed_output()
     opened = Model.open(model)
-    refuse_overwriting(("--roc", roc), model=model, data=data)
+    files.check_outputs(("--roc", roc), model=model, data=data)
     label = both_labels(opened)[1]
     y, scores = _scored(opened, data, options)
     found = evaluate(y, scores, opened.ranker.threshold_)
@@ -52,7 +49,7 @@ def command(
         from cbrank.inspection.pictures import draw_roc  # noqa: PLC0415
 
         draw_roc(roc, y, scores, found)
-    click.echo(for_machines(_facts(found, label)) if as_json else _text(found, label))
+    click.echo(files.as_json(_facts(found, label)) if as_json else _text(found, label))
 
 
 def _scored(model: "Model", data: tuple[str, ...], options: dict[str, Any]) -> tuple[Any, Any]:
@@ -62,7 +59,7 @@ def _scored(model: "Model", data: tuple[str, ...], options: dict[str, Any]) -> t
     from cbrank.inspection.scoring import finite_scores  # noqa: PLC0415
 
     labels, scores = [np.zeros(0, np.int8)], [np.zeros(0)]
-    for chunk in rows_for(model, data, options, labels=True):
+    for chunk in files.read_chunks(model, data, options, labels=True):
         assert chunk.y is not None
         labels.append(chunk.y.astype(np.int8))
         scores.append(finite_scores(model, chunk.X)[0])

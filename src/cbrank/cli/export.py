@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from cbrank.cli.files import refuse_overwriting
-from cbrank.cli.output import MODEL
+from cbrank.cli.files import check_outputs
+from cbrank.cli.options import MODEL
 
 
 @click.command(name="export")
@@ -31,9 +31,11 @@ def command(model: Path, onnx: Path) -> None:
     from cbrank.atomic import atomic_write  # noqa: PLC0415
     from cbrank.inspection.contents import Contents  # noqa: PLC0415
     from cbrank.onnx import to_onnx  # noqa: PLC0415
+    from cbrank.optional import need  # noqa: PLC0415
 
+    need("onnx", "--onnx", "onnx")
+    check_outputs(("--onnx", onnx), model=model)
     contents = Contents.open(model)
-    refuse_overwriting(("--onnx", onnx), model=model)
     columns = contents.columns
     if columns is not None and columns.categorical:
         names = ", ".join(map(repr, columns.categorical))

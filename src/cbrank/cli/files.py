@@ -1,13 +1,26 @@
-"""Files that a command reads, and may not write over."""
+"""Files that a command reads and writes: what it may write over, and how it does."""
 
+import contextlib
+import io
+import json
+import math
 import os
 import stat
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import click
+
+from cbrank.cli.options import READING
+from cbrank.cli.progress import Reporter, TextReporter
+
+if TYPE_CHECKING:
+    from cbrank.streams import Chunk
+    from cbrank.training import Model
+
+# What may be written ------------------------------------------------------------------------------
 
 
 class _Read(NamedTuple):
@@ -18,10 +31,10 @@ class _Read(NamedTuple):
     facts: os.stat_result | None
 
 
-def refuse_overwriting(
+def check_outputs(
     *written: tuple[str, Path | None], model: Path | None = None, data: Sequence[str] = ()
 ) -> None:
-    """Refuse to write over what is read, by whatever name it is called.
+    """Refuse, before the work begins, to write over what is read or where nothing can be written.
 
     Parameters
     ----------
@@ -32,6 +45,16 @@ def refuse_overwriting(
     data : sequence of str
         The rows that are read.
     """
+    refuse_overwriting(*written, model=model, data=data)
+    for _, path in written:
+        if path is not None:
+            _refuse_unwritable(path)
+
+
+def refuse_overwriting(
+    *written: tuple[str, Path | None], model: Path | None = None, data: Sequence[str] = ()
+) -> None:
+    """Refuse to write over what is read, by whatever name it is called; as `check_outputs`."""
     given = [(option, path) for option, path in written if path is not None]
     for file in _read(model, data) if given else ():
         for option, path in given:
@@ -41,6 +64,18 @@ def refuse_overwriting(
                     f"{path} is {file.what}{name} and would be written over: give {option} another "
                     "file."
                 )
+
+
+def _refuse_unwritable(path: Path) -> None:
+    folder = path.resolve().parent
+    if path.is_dir():
+        raise click.ClickException(f"{path} is a folder: give a file in it.")
+    if path.exists() and not path.is_file():
+        raise click.ClickException(f"{path} cannot be written: it is there and is not a file.")
+    if not folder.is_dir():
+        raise click.ClickException(f"{path} cannot be written: there is no folder {folder}.")
+    if not os.access(folder, os.W_OK):
+        raise click.ClickException(f"{path} cannot be written: the folder {folder} is read-only.")
 
 
 def refuse_overwriting_by_output(model: Path, data: Sequence[str]) -> None:
@@ -93,6 +128,62 @@ def _of_stream(stream: IO[Any] | None) -> os.stat_result | None:
     """Return what a standard stream is, if it is a file."""
     try:
         facts = os.fstat(stream.fileno()) if stream else None
-    except (OSError, ValueError):  # it is no stream of the system's
+    except (OSError, ValueError):  # not a stream of the operating system, as in tests
         return None
     return facts if facts and stat.S_ISREG(facts.st_mode) else None
+
+
+# Reading ------------------------------------------------------------------------------------------
+
+
+def read_chunks(
+    model: "Model", data: Sequence[str], options: dict[str, Any], *, labels: bool
+) -> Iterator["Chunk"]:
+    """Read rows by a model's columns; note on standard error what is odd about them."""
+    from cbrank.streams import open_stream  # noqa: PLC0415
+
+    how = {name: options[name] for name in READING}
+    with (
+        Reporter() if options["quiet"] else TextReporter() as reporter,
+        open_stream(data, columns=model.columns, learn=False, labels=labels, **how) as stream,
+    ):
+        for chunk in stream:
+            yield chunk
+            reporter.notes(stream)
+        reporter.notes(stream)
+
+
+# Writing ------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def open_output(path: Path | None) -> Iterator[IO[str]]:
+    """Open standard output, or a file that is in place only when it is whole."""
+    from cbrank.atomic import atomic_write  # noqa: PLC0415
+
+    if path is None:
+        yield sys.stdout
+        sys.stdout.flush()
+        return
+    with atomic_write(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        yield text
+        text.detach()
+
+
+def as_json(facts: Any) -> str:
+    """Return facts as JSON; numbers that JSON does not know, such as infinity, are null."""
+    return json.dumps(_finite(facts), indent=2, ensure_ascii=False, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    """Return a number of NumPy as Python's, anything else in words."""
+    return value.item() if hasattr(value, "item") else str(value)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(name): _finite(item) for name, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

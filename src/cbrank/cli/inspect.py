@@ -1,12 +1,12 @@
-"""``cbrank inspect``: what a model has seen, and what it goes by."""
+"""``cbrank inspect``: what a model has seen, and its weights."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from cbrank.cli.files import refuse_closed_output, refuse_overwriting
-from cbrank.cli.output import AS_JSON, MODEL, for_machines, picture
+from cbrank.cli import files
+from cbrank.cli.options import AS_JSON, MODEL, picture
 
 if TYPE_CHECKING:
     from cbrank.inspection.contents import Contents
@@ -32,7 +32,7 @@ def command(model: Path, top: int, as_json: bool, picture: Path | None) -> None:
 
     The effect of a feature is the size of its weight times the spread (standard deviation) of the
     feature among the rows the model has buffered: how far the feature moves scores. CBR also knows
-    how sure each weight is: weight/deviation far from 0 is sure of its sign.
+    the standard deviation of each weight: where weight/deviation is far from 0, the sign is sure.
 
     \b
     Examples:
@@ -43,9 +43,9 @@ def command(model: Path, top: int, as_json: bool, picture: Path | None) -> None:
     from cbrank.inspection.contents import Contents  # noqa: PLC0415
     from cbrank.inspection.weights import by_effect  # noqa: PLC0415
 
-    refuse_closed_output()
+    files.refuse_closed_output()
     contents = Contents.open(model)
-    refuse_overwriting(("--picture", picture), model=model)
+    files.check_outputs(("--picture", picture), model=model)
     total = contents.ranker.n_features_in_
     weights = by_effect(contents.ranker, top or total)
     names = contents.names(weights.features.tolist())
@@ -56,7 +56,7 @@ def command(model: Path, top: int, as_json: bool, picture: Path | None) -> None:
     if as_json:
         keys = [head.replace("/", "_over_") for head in _HEADS]
         rows = [dict(zip(keys, row, strict=False)) for row in _rows(names, weights)]
-        click.echo(for_machines(contents.summary() | {"weights": rows}))
+        click.echo(files.as_json(contents.summary() | {"weights": rows}))
         return
     more = (
         [f"... and {total - len(names):,} more: --top 0 shows all."] if total > len(names) else []

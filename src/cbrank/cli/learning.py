@@ -1,22 +1,22 @@
 """What ``cbrank train`` and ``cbrank update`` share: options, checkpoints, and the run itself."""
 
+import contextlib
 import os
 import re
+import signal
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import closing, nullcontext
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from cbrank.cli.files import is_same, refuse_overwriting
-from cbrank.cli.options import READING, together
-from cbrank.cli.signals import Stops
-from cbrank.cli.telling import Teller, teller
+from cbrank.cli.files import check_outputs, is_same, refuse_overwriting
+from cbrank.cli.options import QUIET, READING, together
+from cbrank.cli.progress import Reporter, reporter
 
 if TYPE_CHECKING:
-    from cbrank.streams import FileMark
     from cbrank.training import Checkpoint, Model, Progress, Run
 
 _EVERY = re.compile(r"(\d+)\s*(s|m|h|)")
@@ -45,53 +45,53 @@ running = together(
     ),
     click.option(
         "--checkpoint", type=click.Path(dir_okay=False, path_type=Path),
-        help="Keep what was learned in this file meanwhile.",
+        help="Keep what was learned so far in this file.",
     ),
     click.option(
         "--every", type=_Every(), metavar="ROWS|TIME",
-        help="How often: 100000 for rows, or 60s, 10m, 2h.  [default: 60s]",
+        help="How often to write the checkpoint: 100000 for rows, or 60s, 10m, 2h.  [default: 60s]",
     ),
     click.option("--resume", is_flag=True, help="Go on from the checkpoint, if there is one."),
-    click.option("--quiet", is_flag=True, help="Tell nothing but errors."),
+    QUIET,
     click.option("--json", "as_json", is_flag=True, help="For machines: an object on each line."),
 )  # fmt: skip
 
 
 def learn(
+    model: "Model",
     asked: dict[str, Any],
     output: Path,
     options: dict[str, Any],
-    begin: Callable[[], "Model"],
     widest: int | None,
 ) -> None:
     """Learn from files and write the model, from the first row or from a checkpoint.
 
     Parameters
     ----------
+    model : Model
+        What learns, unless a checkpoint takes its place.
     asked : dict
-        What is asked for, as JSON: what the model depends on beside the data.
+        What is asked for, as JSON: what the result depends on beside the data.
     output : path
         Where the model goes.
     options : dict
         The options of the command.
-    begin : callable
-        What gives the model to begin with.
     widest : int or None
         The most features that a full covariance may have.
     """
     from cbrank.training import Run  # noqa: PLC0415
+    from cbrank.training.checkpoint import last_run  # noqa: PLC0415
 
-    refuse_overwriting(("-o", output), data=options["data"])
+    check_outputs(("-o", output), data=options["data"])
     checkpoint = _checkpoint(asked, output, options)
-    refuse_unwritable(output)
     with (
-        teller(options["quiet"], options["as_json"]) as tell,
+        reporter(options["quiet"], options["as_json"]) as report,
         Stops() as stops,
-        checkpoint.held() if checkpoint else nullcontext(),
+        checkpoint.held() if checkpoint else contextlib.nullcontext(),
     ):
-        model, progress = _taken_up(checkpoint, options["resume"], tell) or (begin(), None)
+        begun, progress = _taken_up(checkpoint, options["resume"], report) or (model, None)
         run = Run(
-            model,
+            begun,
             options["data"],
             progress,
             passes=options["passes"],
@@ -99,31 +99,22 @@ def learn(
             checkpoint=checkpoint,
             **{name: options[name] for name in READING},
         )
-        _carry_out(run, tell, stops)
+        _carry_out(run, report, stops)
         if not run.model.ranker.n_seen_.all():
-            tell.note("only one of the two labels was seen, so there is no ranking yet.")
+            report.note("only one of the two labels was seen, so there is no ranking yet.")
         run.finish(output, last_run=last_run(asked, run.files))
-        tell.done(_result(run, output))
+        report.done(_result(run, output))
 
 
-def last_run(asked: dict[str, Any], files: Sequence["FileMark"]) -> dict[str, Any]:
-    """Return what a model file says of the run that wrote it, however many files it read."""
-    from cbrank.training.checkpoint import checksum, in_brief  # noqa: PLC0415
-
-    told = {name: value for name, value in asked.items() if name != "model"}
-    marks = checksum([[mark.size, mark.head] for mark in files])
-    return {"asked": in_brief(told), "files": marks, "began_with": asked.get("model")}
-
-
-def _carry_out(run: "Run", tell: Teller, stops: Stops) -> None:
-    tell.begin(run)
+def _carry_out(run: "Run", report: Reporter, stops: "Stops") -> None:
+    report.begin(run)
     stops.ask(run.stop)
-    with closing(iter(run)) as steps:
+    with contextlib.closing(iter(run)) as steps:
         for stream in steps:
-            tell.chunk(stream)
+            report.chunk(stream)
             if stops.received is not None:
                 break
-    tell.end()
+    report.end()
     if stops.received is None:
         return
     run.keep()
@@ -172,12 +163,12 @@ def _checkpoint(
         if is_same(file, output):
             raise click.UsageError("the checkpoint and the model must be two files.")
         refuse_overwriting(("--checkpoint", file), data=options["data"])
-    refuse_unwritable(path)
+    check_outputs(("--checkpoint", path))
     return Checkpoint(path, asked, Every(**options["every"] or {"seconds": 60}))
 
 
 def _taken_up(
-    checkpoint: "Checkpoint | None", resume: bool, tell: Teller
+    checkpoint: "Checkpoint | None", resume: bool, report: Reporter
 ) -> "tuple[Model, Progress] | None":
     """Return the model of a checkpoint and how far it is, if it is to go on and is there."""
     if checkpoint is None:
@@ -189,18 +180,52 @@ def _taken_up(
         )
     found = checkpoint.open()
     if found:
-        tell.note(f"going on after {found[1].rows:,} rows, from {checkpoint.path}.")
+        report.note(f"going on after {found[1].rows:,} rows, from {checkpoint.path}.")
     elif resume:
-        tell.note(f"there is no checkpoint {checkpoint.path}: starting from the beginning.")
+        report.note(f"there is no checkpoint {checkpoint.path}: starting from the beginning.")
     return found
 
 
-def refuse_unwritable(path: Path) -> None:
-    """Refuse a place where nothing can be written, before hours of learning."""
-    folder = path.resolve().parent
-    if path.is_dir():
-        raise click.ClickException(f"{path} is a folder: give a file in it.")
-    if not folder.is_dir():
-        raise click.ClickException(f"{path} cannot be written: there is no folder {folder}.")
-    if not os.access(folder, os.W_OK):
-        raise click.ClickException(f"{path} cannot be written: the folder {folder} is read-only.")
+# Signals ------------------------------------------------------------------------------------------
+
+_STOPS = signal.SIGINT, signal.SIGTERM
+_HEARD = b"\nStopping after the rows at hand; a second signal stops at once.\n"
+
+
+class Stops:
+    """Catch the first SIGINT or SIGTERM while something runs that can be asked to end soon.
+
+    A second one ends the program at once.
+    """
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+        self._before: dict[int, Any] = {}
+        self._ask: Callable[[], None] = lambda: None
+
+    def ask(self, ask: Callable[[], None]) -> None:
+        """Call this when a signal comes, or now if one has come."""
+        self._ask = ask
+        if self.received is not None:
+            ask()
+
+    def __enter__(self) -> Self:
+        self._before = {number: signal.signal(number, self._receive) for number in _STOPS}
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        if self.received is not None:
+            sys.exit(128 + number)
+        self.received = number
+        with contextlib.suppress(OSError):  # nobody may be there to read it
+            os.write(2, _HEARD)
+        self._ask()

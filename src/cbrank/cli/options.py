@@ -1,15 +1,143 @@
-"""Options that several commands have."""
+"""Options and arguments that several commands have, and those that follow from a table."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from cbrank.parameters import FLAG, Kind, Number, Other, Parameter
 
 if TYPE_CHECKING:
     from cbrank.streams import Columns
 
 Command = Callable[..., None]
+Decorator = Callable[[Command], Command]
+
+_MOST = 2**31 - 1  # of what is counted: arrays of more are beyond any machine
+_PICTURES = (".png", ".svg")
+
+
+def together(*options: Decorator) -> Decorator:
+    """Make one decorator of several options."""
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+# From a table of parameters -----------------------------------------------------------------------
+
+
+class _NumberOrWord(click.ParamType[Any]):
+    """A number in a range, or one of some words.
+
+    Parameters
+    ----------
+    number : click.ParamType
+        The type of the number.
+    words : sequence of str
+        The words.
+    make : callable
+        What makes the parameter's value of the number.
+    """
+
+    name = "number or word"
+
+    def __init__(
+        self, number: click.ParamType[Any], words: Sequence[str], make: Callable[[Any], Any]
+    ) -> None:
+        self.number, self.words, self.make = number, words, make
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        if value in self.words:
+            return value
+        return self.make(self.number.convert(value, param, ctx))
+
+
+def parameter_options(table: Iterable[Parameter]) -> Decorator:
+    """Make an option of each parameter that is to be one, in the table's order.
+
+    An option that is not given is None, and is left to the constructor.
+    """
+    return together(*(_option(parameter) for parameter in table if parameter.is_option))
+
+
+def _option(parameter: Parameter) -> Decorator:
+    name = parameter.name.replace("_", "-")
+    flags = f"--{name}/--no-{name}" if FLAG in parameter.kinds else f"--{name}"
+    text, default = parameter.help, parameter.default
+    if default is not None:
+        shown = (name if default else f"no-{name}") if FLAG in parameter.kinds else default
+        text += f"  [default: {shown}]"
+    given: dict[str, Any] = {} if FLAG in parameter.kinds else _typed(parameter.kinds)
+    return click.option(flags, parameter.name, default=None, help=text, **given)
+
+
+def _typed(kinds: tuple[Kind, ...]) -> dict[str, Any]:
+    """Return the type of an option, and what stands for its value in the help."""
+    words = [kind for kind in kinds if isinstance(kind, str)]
+    numbers = [_number(kind) for kind in kinds if isinstance(kind, Number)]
+    make: Callable[[Any], Any] = lambda number: number
+    if any(isinstance(kind, Other) and kind.check is dict for kind in kinds):
+        numbers, make = [click.FloatRange(0, min_open=True)], _weight_of_positives
+    if not numbers:
+        return {"type": click.Choice(words)}
+    if not words:
+        return {"type": numbers[0]}
+    metavar = "|".join(["NUMBER", *words])
+    return {"type": _NumberOrWord(numbers[0], words, make), "metavar": metavar}
+
+
+def _weight_of_positives(weight: float) -> dict[int, float]:
+    """Return weights of classes: on the command line that of the positive rows, against 1."""
+    return {1: weight}
+
+
+def _number(kind: Number) -> click.ParamType[Any]:
+    """Return the range of a number; an open end of a count is where counting ends."""
+    low: Any = kind.low
+    high: Any = _MOST if kind.type is int and kind.high is None else kind.high
+    return (click.IntRange if kind.type is int else click.FloatRange)(
+        low,
+        high,
+        min_open=kind.low is not None and kind.closed in ("right", "neither"),
+        max_open=kind.high is not None and kind.closed in ("left", "neither"),
+    )
+
+
+# Input --------------------------------------------------------------------------------------------
+
+MODEL = click.argument("model", type=click.Path(path_type=Path), metavar="MODEL")
+DATA = click.argument("data", nargs=-1, required=True, metavar="DATA...")
+
+# How rows are read, which is not kept with the model: keyword arguments of `open_stream`.
+reading = together(
+    click.option(
+        "--format",
+        type=click.Choice(["svmlight", "csv", "parquet"]),
+        help="Else known by each file's extension or first line.",
+    ),
+    click.option(
+        "--on-error",
+        type=click.Choice(["raise", "skip"]),
+        default="raise",
+        show_default=True,
+        help="What to do about a malformed row.",
+    ),
+    click.option(
+        "--max-errors",
+        type=click.IntRange(0),
+        default=100,
+        show_default=True,
+        help="How many rows may be skipped.",
+    ),
+)
+READING = ("format", "on_error", "max_errors")
 
 
 class _Names(click.ParamType[list[str]]):
@@ -31,51 +159,11 @@ def _flat(_ctx: click.Context, _param: click.Parameter, value: Sequence[list[str
     return list(dict.fromkeys(name for names in value for name in names))
 
 
-def several(option: str, check: Callable[[str], str], text: str) -> Callable[[Command], Command]:
+def several(option: str, check: Callable[[str], str], text: str) -> Decorator:
     """Make an option that takes names with commas between them, and may be repeated."""
     return click.option(
         option, type=_Names(check), multiple=True, callback=_flat, help=text, metavar="NAME,..."
     )
-
-
-def together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Make one decorator of several options."""
-
-    def decorate(command: Command) -> Command:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
-
-
-# Input --------------------------------------------------------------------------------------------
-
-data = click.argument("data", nargs=-1, required=True, metavar="DATA...")
-
-# How rows are read, which is not kept with the model: keyword arguments of `open_stream`.
-reading = together(
-    click.option(
-        "--format",
-        type=click.Choice(["svmlight", "csv", "parquet"]),
-        help="Else told by each file's extension or first line.",
-    ),
-    click.option(
-        "--on-error",
-        type=click.Choice(["raise", "skip"]),
-        default="raise",
-        show_default=True,
-        help="What to do about a malformed row.",
-    ),
-    click.option(
-        "--max-errors",
-        type=click.IntRange(0),
-        default=100,
-        show_default=True,
-        help="How many rows may be skipped.",
-    ),
-)
-READING = ("format", "on_error", "max_errors")
 
 
 class _Categories(click.ParamType[tuple[str, str | list[str]]]):
@@ -94,8 +182,8 @@ class _Categories(click.ParamType[tuple[str, str | list[str]]]):
 columns = together(
     click.option("--label", metavar="COLUMN", help="The label's name or number; tables need it."),
     click.option("--positive", metavar="LABEL", help="The positive label; else the greater one."),
-    several("--drop", str, "Columns to pass over."),
-    click.option("--id", metavar="COLUMN", help="A column that `score` hands through."),
+    several("--drop", str, "Columns to leave out."),
+    click.option("--id", metavar="COLUMN", help="A column that `score` writes beside each score."),
     click.option(
         "--categorical",
         type=_Categories(),
@@ -106,7 +194,7 @@ columns = together(
     click.option("--zero-based", is_flag=True, help="The indices of svmlight text start at 0."),
     click.option(
         "--max-features",
-        type=click.IntRange(1, 2**31 - 1),
+        type=click.IntRange(1, _MOST),
         default=2**24,
         show_default=True,
         help="How wide rows may become.",
@@ -119,8 +207,43 @@ def columns_of(options: dict[str, Any]) -> "Columns":
     """Make the meaning of the columns from options."""
     from cbrank.streams import Columns  # noqa: PLC0415
 
-    told = {name: options[name] for name in COLUMNS}
-    for column, count in Counter(column for column, _ in told["categorical"]).items():
+    given = {name: options[name] for name in COLUMNS}
+    for column, count in Counter(column for column, _ in given["categorical"]).items():
         if count > 1:
             raise click.UsageError(f"--categorical names column {column!r} {count} times.")
-    return Columns(**told | {"categorical": dict(told["categorical"])})
+    return Columns(**given | {"categorical": dict(given["categorical"])})
+
+
+# Output -------------------------------------------------------------------------------------------
+
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="For machines.")
+QUIET = click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+
+
+def _picture(_ctx: click.Context, param: click.Parameter, path: Path | None) -> Path | None:
+    if path is None:
+        return None
+    if path.suffix not in _PICTURES:
+        raise click.BadParameter(f"{path} must end in {' or '.join(_PICTURES)}.")
+    from cbrank.optional import need  # noqa: PLC0415
+
+    need("matplotlib", param.opts[0], "report")
+    return path
+
+
+def picture(option: str, text: str) -> Decorator:
+    """Make an option that takes the path of a picture, and needs what draws it."""
+    return click.option(
+        option,
+        type=click.Path(dir_okay=False, path_type=Path),
+        callback=_picture,
+        metavar="PATH",
+        help=f"{text}, {' or '.join(_PICTURES)}; needs cbrank[report].",
+    )
+
+
+# Cluster ------------------------------------------------------------------------------------------
+
+scheduler = click.option(
+    "--scheduler", metavar="ADDRESS", help="Use the Dask cluster whose scheduler is there."
+)

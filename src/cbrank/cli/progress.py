@@ -1,10 +1,23 @@
-"""Progress on standard error."""
+"""How work goes on: notes and progress on standard error, the result on standard output."""
 
+import json
+import logging
+import shutil
 import sys
-from collections.abc import Iterable, Mapping
-from typing import TypeVar
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import click
+
+from cbrank.cli.errors import in_flags
+
+if TYPE_CHECKING:
+    from cbrank.streams import Stream
+    from cbrank.training import Run
+
+_BAR = 6  # characters: the numbers beside the bar say more
+_FIRST, _LONGEST = 2.0, 600.0  # seconds to the first line, and at most from one to the next
 
 Task = TypeVar("Task")
 
@@ -30,3 +43,248 @@ def follow(label: str, done: Iterable[Task], amounts: Mapping[Task, float]) -> N
     with bar:
         for task in done:
             bar.update(round(amounts[task]), task)
+
+
+# The numbers --------------------------------------------------------------------------------------
+
+
+class Pace:
+    """Rows, bytes, AUC and time of a run.
+
+    Parameters
+    ----------
+    run : Run
+        The run.
+    clock : callable, optional
+        Returns the time in seconds.
+    """
+
+    def __init__(self, run: "Run", clock: Callable[[], float] = time.monotonic) -> None:
+        self.run, self.clock = run, clock
+        self.began, self.rows_before = clock(), run.progress.rows
+        self._first = None if run.progress.position else (self.began, 0)
+        self._reported = run.progressive_auc()
+
+    def seconds(self) -> float:
+        """Return the seconds since the run began in this process."""
+        return self.clock() - self.began
+
+    def now(self, stream: "Stream") -> dict[str, Any]:
+        """Return how far the run is, as `in_words` and ``--json`` show it."""
+        from cbrank.training.run import auc_since  # noqa: PLC0415
+
+        progress, measured = self.run.progress, self.run.progressive_auc()
+        seconds, total = self.seconds(), stream.bytes_total
+        return {
+            "rows": progress.rows,
+            "positives": progress.positives,
+            "pass": progress.passes + 1,
+            "rows_per_second": round((progress.rows - self.rows_before) / max(seconds, 1e-9)),
+            "bytes_read": progress.passes * (total or 0) + stream.bytes_read,
+            "bytes_total": total and total * self.run.passes,
+            "progressive_auc": _number(measured[1]),
+            "progressive_auc_since": _number(auc_since(self._reported, measured)[1]),
+            "seconds": round(seconds, 3),
+            "seconds_left": self._left(stream),
+        }
+
+    def reported(self) -> None:
+        """Measure the AUC since the last report from here on."""
+        self._reported = self.run.progressive_auc()
+
+    def _left(self, stream: "Stream") -> float | None:
+        """Return the seconds that remain, by the bytes read since the run was taken up."""
+        if stream.bytes_total is None:
+            return None
+        read = self.run.progress.passes * stream.bytes_total + stream.bytes_read
+        self._first = self._first or (self.clock(), read)
+        began, before = self._first
+        if read <= before:
+            return None
+        speed = (self.clock() - began) / (read - before)
+        return round(speed * (stream.bytes_total * self.run.passes - read), 3)
+
+
+def _number(value: float) -> float | None:
+    return None if value != value else round(value, 6)  # noqa: PLR0124
+
+
+def in_words(facts: dict[str, Any], since: str = "since the last line") -> str:
+    """Say how far a run is.
+
+    Examples
+    --------
+    >>> in_words({"rows": 8192, "rows_per_second": 70123, "bytes_read": 2.1e6,
+    ...           "bytes_total": 7.5e7, "progressive_auc": 0.81234,
+    ...           "progressive_auc_since": None, "seconds_left": 83.4})
+    '8,192 rows, 70,123 rows/s, AUC 0.8123, 1:23 left, 2.1 of 75.0 MB'
+    """
+    parts = [f"{facts['rows']:,} rows", f"{facts['rows_per_second']:,} rows/s"]
+    if facts["progressive_auc"] is not None:
+        parts.append(f"AUC {facts['progressive_auc']:.4f}")
+    if facts["progressive_auc_since"] is not None:
+        parts.append(f"{since} {facts['progressive_auc_since']:.4f}")
+    if facts["seconds_left"] is not None:
+        parts.append(f"{clock_time(facts['seconds_left'])} left")
+    total = f" of {facts['bytes_total'] / 1e6:.1f}" if facts["bytes_total"] is not None else ""
+    return ", ".join([*parts, f"{facts['bytes_read'] / 1e6:.1f}{total} MB"])
+
+
+def clock_time(seconds: float) -> str:
+    """Return seconds as minutes and seconds, and hours if there are some.
+
+    Examples
+    --------
+    >>> clock_time(83.4), clock_time(7384)
+    ('1:23', '2:03:04')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+# Who reports them ---------------------------------------------------------------------------------
+
+
+class Reporter(logging.Handler):
+    """Report nothing; the base of those that do."""
+
+    pace: Pace
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._noted: set[str] = set()
+        self._next = _FIRST
+
+    def __enter__(self) -> Self:
+        logging.getLogger("cbrank").addHandler(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        logging.getLogger("cbrank").removeHandler(self)
+        self.end()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Report what cbrank logs, such as that it compiles."""
+        self.note(record.getMessage().removeprefix("cbrank: "))
+
+    def begin(self, run: "Run") -> None:
+        """Start the clock."""
+        self.pace = Pace(run)
+
+    def chunk(self, stream: "Stream") -> None:
+        """Report on a chunk that was learned from, where there is something to report."""
+        self.notes(stream)
+        self.show(stream)
+        if self.pace.seconds() >= self._next:
+            while self.pace.seconds() >= self._next:
+                self._next += min(self._next, _LONGEST)
+            self.line(self.pace.now(stream))
+            self.pace.reported()
+
+    def notes(self, stream: "Stream") -> None:
+        """Report what is odd about the rows read so far, each thing once."""
+        for sentence in [*stream.notes, *stream.complaints]:
+            if sentence not in self._noted:
+                self._noted.add(sentence)
+                self.note(in_flags(sentence))
+
+    def note(self, sentence: str) -> None:
+        """Report something in passing."""
+
+    def show(self, stream: "Stream") -> None:
+        """Show how far the run is, after every chunk."""
+
+    def line(self, facts: dict[str, Any]) -> None:
+        """Report how far the run is: after 2 seconds, 4, 8 and so on, at last each 10 minutes."""
+
+    def end(self) -> None:
+        """Show no more of how far the run is."""
+
+    def done(self, facts: dict[str, Any]) -> None:
+        """Report the result."""
+
+
+class TextReporter(Reporter):
+    """Report to a person who reads a log."""
+
+    def note(self, sentence: str) -> None:
+        click.echo(f"Note: {sentence}", err=True)
+
+    def line(self, facts: dict[str, Any]) -> None:
+        click.echo(in_words(facts), err=True)
+
+    def done(self, facts: dict[str, Any]) -> None:
+        auc, skipped = facts["progressive_auc"], facts["skipped"]
+        click.echo(
+            f"Learned from {facts['rows']:,} rows, {facts['positives']:,} of them positive"
+            + (f" ({skipped:,} malformed ones skipped)" if skipped else "")
+            + (f": progressive AUC {auc:.4f}" if auc is not None else "")
+            + f", {facts['features']:,} features"
+            + (f", C {facts['C']:g}" if facts["C"] is not None else "")
+            + f". Model: {facts['model']}"
+        )
+
+
+class BarReporter(TextReporter):
+    """Report to a person at a terminal: one line that changes."""
+
+    _bar: Any = None
+
+    def note(self, sentence: str) -> None:
+        click.echo("\r\x1b[K", err=True, nl=False)  # the note takes the line's place
+        super().note(sentence)
+
+    def show(self, stream: "Stream") -> None:
+        facts = self.pace.now(stream)
+        if self._bar is None:
+            self._bar = click.progressbar(
+                length=facts["bytes_total"],
+                file=sys.stderr,
+                width=_BAR,
+                show_eta=False,
+                show_percent=False,
+                update_min_steps=0,
+                item_show_func=_fitting,
+            )
+        self._bar.update(facts["bytes_read"] - self._bar.pos, facts)
+
+    def line(self, facts: dict[str, Any]) -> None:
+        """Print no line: the one on the screen shows the AUC since this moment."""
+
+    def end(self) -> None:
+        if self._bar is not None:
+            self._bar.render_finish()
+            self._bar = None
+
+
+def _fitting(facts: dict[str, Any] | None) -> str:
+    """Say as much of how far the run is as the terminal has room for beside the bar."""
+    room = shutil.get_terminal_size().columns - _BAR - len("  []   ")
+    return in_words(facts, "lately")[:room] if facts else ""
+
+
+class JsonReporter(Reporter):
+    """Report to a program: an object on each line."""
+
+    def note(self, sentence: str) -> None:
+        _write({"event": "note", "note": sentence}, err=True)
+
+    def line(self, facts: dict[str, Any]) -> None:
+        _write({"event": "progress", **facts}, err=True)
+
+    def done(self, facts: dict[str, Any]) -> None:
+        _write({"event": "done", **facts}, err=False)
+
+
+def _write(facts: dict[str, Any], err: bool) -> None:
+    click.echo(json.dumps(facts), err=err)
+
+
+def reporter(quiet: bool, as_json: bool) -> Reporter:
+    """Return who reports, by the options and by what standard error is."""
+    if quiet:
+        return Reporter()
+    if as_json:
+        return JsonReporter()
+    return BarReporter() if sys.stderr.isatty() else TextReporter()

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cbrank import methods
-from cbrank.cli.cluster import scheduler
-from cbrank.cli.options import several
+from cbrank.cli.options import scheduler, several
 from cbrank.cli.progress import follow
 from cbrank.study.settings import SCALINGS, Scaling, Settings, quick
 
@@ -72,8 +71,6 @@ def command(out: Path, seed: int, fresh: bool, report: bool, **options: Any) -> 
             f"a process ended suddenly, perhaps for want of memory: {same} goes on from here; "
             "give it fewer --jobs."
         ) from error
-    except (ImportError, OSError, ValueError) as error:
-        raise click.ClickException(str(error)) from error
 
 
 def _run(out: Path, settings: Settings, fresh: bool, options: dict[str, Any]) -> "StudyRun":

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cbrank.cli.files import refuse_overwriting, refuse_overwriting_by_output
-from cbrank.cli.options import data as data_argument
-from cbrank.cli.options import reading
-from cbrank.cli.output import MODEL, open_output
-from cbrank.cli.rows import QUIET, rows_for
+from cbrank.cli.files import (
+    check_outputs,
+    open_output,
+    read_chunks,
+    refuse_overwriting_by_output,
+)
+from cbrank.cli.options import DATA, MODEL, QUIET, reading
 
 if TYPE_CHECKING:
     from cbrank.streams import Chunk
@@ -23,7 +25,7 @@ Table = dict[str, list[Any]]
 
 @click.command(name="score")
 @MODEL
-@data_argument
+@DATA
 @click.option("--std", is_flag=True, help="Also the score's standard deviation (CBR).")
 @click.option(
     "--proba", is_flag=True, help="Also how sure it is that the score reaches the threshold (CBR)."
@@ -33,7 +35,7 @@ Table = dict[str, list[Any]]
     "--id",
     "id_column",
     metavar="COLUMN",
-    help="Also this column, handed through; else the --id of training.",
+    help="Also this column, as it is; else the --id of training.",
 )
 @click.option(
     "-o",
@@ -51,8 +53,8 @@ def command(
 
     The higher the score, the likelier the row is positive. DATA is svmlight, CSV or Parquet, plain
     or compressed, or - for standard input, with the columns the model was trained on, in any order.
-    Labels are not needed and not looked at. With one column there is no header line; with more
-    there is, and commas.
+    Labels are not needed and not read. A single column is written without a header line; several
+    are written as CSV with one.
 
     \b
     Examples:
@@ -64,13 +66,13 @@ def command(
     from cbrank.training import Model  # noqa: PLC0415
 
     opened = Model.open(model)
-    refuse_overwriting(("-o", output), model=model, data=data)
+    check_outputs(("-o", output), model=model, data=data)
     if output is None:
         refuse_overwriting_by_output(model, data)
     if options["std"] or options["proba"]:
         refuse_without_confidence(opened)
     if id_column is not None:
-        _hand_through(opened, id_column)
+        _use_as_id(opened, id_column)
     with open_output(output) as file:
         write = _write_json if options["as_json"] else _write_csv
         for table, first in _tables(opened, data, id_column, options):
@@ -78,11 +80,11 @@ def command(
             file.flush()
 
 
-def _hand_through(model: "Model", column: str) -> None:
-    """Make a column the id."""
+def _use_as_id(model: "Model", column: str) -> None:
+    """Make a column the one that is written beside each score."""
     names = model.columns.numeric_
     if names is None:
-        raise ValueError("svmlight text has no column to hand through: leave --id out.")
+        raise ValueError("svmlight text has no columns to write beside scores: leave --id out.")
     if column in names:
         raise ValueError(f"column {column!r} is a feature of the model and cannot be the id too.")
     if model.columns.id is not None:
@@ -93,15 +95,17 @@ def _hand_through(model: "Model", column: str) -> None:
 def _tables(
     model: "Model", data: tuple[str, ...], id_column: str | None, options: dict[str, Any]
 ) -> Iterator[tuple[Table, bool]]:
-    """Score chunk by chunk; say of each whether it is the first."""
+    """Return the columns to write for each chunk, and whether it is the first."""
     from cbrank.inspection.scoring import say  # noqa: PLC0415
 
     asked = {name: options[name] for name in ("std", "proba", "label")}
     first, with_ids = True, id_column is not None
-    for chunk in rows_for(model, data, options, labels=False):
+    for chunk in read_chunks(model, data, options, labels=False):
         with_ids = with_ids or (first and chunk.ids is not None)
         if with_ids and chunk.ids is None:
-            raise ValueError(f"{_file(chunk)} has no column {model.columns.id!r} to hand through.")
+            raise ValueError(
+                f"{_file(chunk)} has no column {model.columns.id!r} to write beside scores."
+            )
         ids = {"id": chunk.ids} if with_ids and chunk.ids is not None else {}
         yield ids | say(model, chunk.X, **asked), first
         first = False

@@ -7,14 +7,14 @@ from typing import Any
 import click
 
 from cbrank.cli.files import refuse_overwriting
-from cbrank.cli.learning import last_run, learn, running
-from cbrank.cli.options import READING, data, reading
-from cbrank.cli.telling import teller
+from cbrank.cli.learning import learn, running
+from cbrank.cli.options import DATA, MODEL, READING, reading
+from cbrank.cli.progress import reporter
 
 
 @click.command(name="update")
-@click.argument("model", type=click.Path(path_type=Path))
-@data
+@MODEL
+@DATA
 @click.option(
     "-o",
     "--output",
@@ -36,7 +36,7 @@ def command(model: Path, output: Path | None, **options: Any) -> None:
     """  # noqa: D301
     from cbrank import modelfile  # noqa: PLC0415
     from cbrank.training import Model  # noqa: PLC0415
-    from cbrank.training.run import WIDEST_FULL  # noqa: PLC0415
+    from cbrank.training.model import WIDEST_FULL  # noqa: PLC0415
 
     arrays, facts = modelfile.read(model)
     old = Model.restore(model, arrays, facts)
@@ -46,22 +46,22 @@ def command(model: Path, output: Path | None, **options: Any) -> None:
     with model.open("rb") as file:
         asked["model"] = hashlib.file_digest(file, "sha256").hexdigest()
     if output is None and options["resume"] and _is_done(facts, asked, options):
-        with teller(options["quiet"], options["as_json"]) as tell:
-            tell.note(
+        with reporter(options["quiet"], options["as_json"]) as report:
+            report.note(
                 f"{model} has learned from these files already; without --resume it would again."
             )
         return
     widest = max(WIDEST_FULL, old.ranker.n_features_in_)
-    learn(asked, output or model, options, lambda: old, widest)
+    learn(old, asked, output or model, options, widest)
 
 
 def _is_done(facts: dict[str, Any], asked: dict[str, Any], options: dict[str, Any]) -> bool:
-    """Say whether a model is what this very run left, stopped after it had written it.
+    """Say whether a model is the result of this very run, stopped after it had written it.
 
-    Then the checkpoint that it left has no more use.
+    If so, remove the checkpoint that it left.
     """
     from cbrank.streams import open_stream  # noqa: PLC0415
-    from cbrank.training.checkpoint import checksum  # noqa: PLC0415
+    from cbrank.training.checkpoint import checksum, last_run  # noqa: PLC0415
     from cbrank.training.lock import alone  # noqa: PLC0415
 
     files, checkpoint = open_stream(options["data"]).position.files, options["checkpoint"]

@@ -19,7 +19,7 @@ from cbrank.streams import Columns, StreamScaler, open_stream
 from cbrank.streams.labels import Labels, canonical
 from cbrank.streams.reading import Format
 from cbrank.streams.sources import find_sources
-from cbrank.training.run import refuse_too_wide
+from cbrank.training.model import refuse_too_wide
 
 Scale = Literal["none", "unit"]
 

@@ -8,9 +8,9 @@ from typing import Any, Self
 from sklearn.pipeline import Pipeline
 
 from cbrank import modelfile
-from cbrank.rankers import Ranker
+from cbrank.rankers.base import Ranker
 from cbrank.streams import Columns, StreamScaler
-from cbrank.training import Model
+from cbrank.training.model import Model
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from cbrank.rankers import CBRanker
-from cbrank.training import Model
+from cbrank.rankers.cbr import CBRanker
+from cbrank.training.model import Model
 
 
 def say(model: Model, X: Any, *, std: bool, proba: bool, label: bool) -> dict[str, list[Any]]:
@@ -83,8 +83,8 @@ def refuse_without_confidence(model: Model) -> None:
     """Raise an error if a model does not know how sure its scores are."""
     if not knows_confidence(model):
         raise ValueError(
-            f"{type(model.ranker).__name__} does not know how sure its scores are: --std and "
-            "--proba are for models of CBRanker."
+            f"{type(model.ranker).__name__} does not know how sure its scores are: `std` and "
+            "`proba` are for models of CBRanker."
         )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cbrank.rankers import Ranker
+from cbrank.rankers.base import Ranker
 
 _BLOCK = 2**16  # weights that are looked at together
 

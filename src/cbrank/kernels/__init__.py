@@ -1,19 +1,21 @@
-"""The mathematics: plain functions over arrays, compiled by Numba.
+"""The numerical code: plain functions over arrays, compiled by Numba.
 
-No scikit-learn, no files, no checking of input. Submodules are imported at their first use,
-because importing them imports Numba:
+No scikit-learn, no files and no validation: callers pass C-ordered float64 arrays, labels 0 and 1.
+Rows are always passed as read-only views. Layout and writeability are part of a type for Numba, so
+that one compiled version serves arrays of every origin, those mapped read-only by joblib included.
+Submodules are imported at their first use, so that ``import cbrank`` need not import Numba:
 
-* ``confidence``: the soft confidence-weighted step (Propositions 1 and 2) and the ranker's state
-* ``buffers``: the two buffers per class, reservoir and FIFO (Algorithm 2)
-* ``full``: CBR pair by pair (Algorithms 1 and 3); ``blocked``: the same as matrix products
-* ``diagonal``, ``sparse_diagonal``: CBR-diag
-* ``forgetting``: evidence that fades, for streams that change
-* ``covariances``: factors of covariances, whatever the scale of the features
-* ``oam``, ``opauc``, ``adaoam``, ``uniexp``: the online baselines
-* ``scw``, ``ftrl``, ``spauc``: later rivals
-* ``vectors``, ``steps``, ``random``: what they share; ``threads``: products by one thread
-* ``window_auc``: the exact AUC of a sliding window; ``platt``: probabilities from scores
-* ``svmlight``, ``csv``: the parsers of text, and ``numbers``, which they share; ``scaling``
+* ``confidence``: the soft confidence-weighted step (Propositions 1 and 2) and the state of a ranker
+* ``buffers``: one buffer of rows per class, reservoir sampling (Algorithm 2) or FIFO
+* ``full``: CBR, pair by pair (Algorithms 1 and 3); ``blocked``: the same by matrix products
+* ``diagonal``, ``sparse_diagonal``: CBR-diag on dense and on sparse rows
+* ``forgetting``: exponential forgetting, for streams whose distribution changes
+* ``covariances``: Cholesky factors of badly scaled covariance matrices
+* ``oam``, ``opauc``, ``adaoam``, ``uniexp``: the paper's baselines
+* ``scw``, ``ftrl``, ``spauc``: later competing methods
+* ``vectors``, ``steps``, ``random``: shared by all learners; ``threads``: one BLAS thread at a time
+* ``window_auc``: exact AUC of a sliding window; ``platt``: probabilities from scores
+* ``svmlight``, ``csv``: parsers of text; ``numbers``: decimal to double; ``scaling``: of columns
 """
 
 import importlib

@@ -1,8 +1,8 @@
-"""The one place where functions become machine code.
+"""Numba's decorators, set up once for all kernels.
 
-``jit`` marks the pieces (they are compiled into their callers), ``kernel`` the entry points
-that Python calls (they are kept on disk). The disk cache can slow a start down but never stop
-it: an unwritable folder, a damaged file or a full disk all mean "compile in memory".
+``@jit`` is for functions that other compiled functions call; ``@kernel`` is for the entry points
+that Python calls, whose machine code is kept on disk. A failing disk cache never fails a fit: with
+an unwritable folder, a damaged file or a full disk the kernel is compiled in memory.
 """
 
 import functools
@@ -21,24 +21,27 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 log = logging.getLogger("cbrank")
 
 _OPTIONS: dict[str, Any] = {
-    "nogil": True,
-    "error_model": "numpy",
+    "nogil": True,  # other threads read ahead, or score, while one learns
+    "error_model": "numpy",  # a division by zero gives inf: no branch in the inner loops
+    # Sums may be reordered (SIMD) and multiply-adds fused. "nnan" and "ninf" must stay off: the
+    # kernels tell NaN and infinity apart from numbers by comparisons such as `not a >= b`.
     "fastmath": {"reassoc", "contract"},
 }
 
 
 def jit(function: Function) -> Function:
-    """Compile a piece that other kernels call; one with a private name Python must not call.
+    """Compile a function that kernels call.
 
-    That saves the wrapper, which takes as long to compile as the piece itself.
+    One with a private name, or of a private module, gets no wrapper for calls from Python: a
+    wrapper takes about as long to compile as the function itself.
     """
-    private = function.__name__.startswith("_")
+    private = function.__name__.startswith("_") or "._" in function.__module__
     options = _OPTIONS | {"no_cfunc_wrapper": True, "no_cpython_wrapper": private}
     return numba.njit(**options)(function)  # type: ignore[no-any-return]
 
 
 def kernel(function: Function) -> Function:
-    """Compile an entry point and keep the machine code on disk where that is possible."""
+    """Compile an entry point at its first call, and keep its machine code on disk if possible."""
     compiled = jit(function)
     if not config.DISABLE_JIT:  # type: ignore[attr-defined]
         try:
@@ -49,7 +52,12 @@ def kernel(function: Function) -> Function:
 
 
 class _KernelCache(FunctionCache):
-    """Numba's cache, made fresh by the text of all kernels and unable to fail a fit."""
+    """Numba's disk cache, with another key and without errors.
+
+    Numba recompiles a function when its own file has changed, but not when a function that it
+    calls in another file has. So the key is a digest of all files of this package: it also
+    survives a reinstallation, which changes times of files and not their text.
+    """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
@@ -90,7 +98,7 @@ def _note_no_cache(reason: Exception) -> None:
 
 
 class _FirstCompilation(event.Listener):
-    """Tells the user once why the first call takes seconds."""
+    """Says once per process why the first call takes seconds."""
 
     def on_start(self, happening: event.Event) -> None:
         function = happening.data["dispatcher"].py_func

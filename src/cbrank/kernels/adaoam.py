@@ -1,4 +1,11 @@
-"""Adaptive online AUC maximisation (Ding et al. 2015): OPAUC's gradient, a step per feature."""
+"""Adaptive online AUC maximisation, AdaOAM (Ding et al. 2015).
+
+The gradient g of ``opauc``, with AdaGrad's step size per feature,
+
+    s_i += g_i^2,    w_i -= step g_i / (smoothing + sqrt(s_i)),
+
+and then projection to the ball |w| <= 1 / sqrt(regularization), where the optimum lies.
+"""
 
 import math
 from typing import NamedTuple
@@ -13,17 +20,17 @@ from cbrank.kernels.vectors import dot, multiply
 
 
 class Model(NamedTuple):
-    """A linear ranker, the mean and covariance of each class and the squared gradients."""
+    """A linear ranker, the mean and covariance of each class, and sums of squared gradients."""
 
     w: np.ndarray
-    diverged: np.ndarray
+    diverged: np.ndarray  # (1,) the row at which a step was refused, or 0
     mean: np.ndarray  # (2, d)
     Gamma: np.ndarray  # (2, d, d)
     s: np.ndarray  # (d,)
 
 
 class Parameters(NamedTuple):
-    """What a step needs to know."""
+    """Hyper-parameters, as the kernel takes them."""
 
     step: float
     regularization: float
@@ -33,7 +40,7 @@ class Parameters(NamedTuple):
 
 @jit
 def _adaptive_step(g, step, smoothing, s):
-    """Return the step of every feature, shorter the more its gradients have been."""
+    """Add to the sums of squared gradients; return the change of every weight."""
     s += g * g
     return -step * g / (smoothing + np.sqrt(s))
 
@@ -47,12 +54,13 @@ def _project(w, radius):
 
 @kernel
 def learn(X, labels, weights, order, buffer, model, parameters):
-    """Stream the rows `order` of `X` through AdaOAM."""
+    """Learn from the rows `order` of `X`, in that order."""
     Gamma_w = np.empty_like(model.w)
     for row in order:
         if weights[row] > 0.0:
             x, label = X[row], labels[row]
             other, sign = 1 - label, 2.0 * label - 1.0
+            # The step does not need these rows: they are kept to place the threshold, and counted.
             store(buffer, label, x, False)
             count_row(x, buffer.seen[label], model.mean[label], model.Gamma[label])
             if buffer.seen[other] > 0:

@@ -1,8 +1,11 @@
-"""The buffers of the two classes: reservoir sampling (Algorithm 2) and first-in-first-out.
+"""One buffer of rows per class, by reservoir sampling (Algorithm 2) or first-in-first-out.
 
-A learner's two buffers are one tuple of arrays whose first axis is the class. Rows are copied
-in, dense or as the non-zeros of a sparse row, padded to the longest row so far. Kernels copy in
-loops: an assignment to a slice takes Numba seconds to compile.
+Both buffers of a learner are one tuple of arrays whose first axis is the class, 0 or 1. Rows are
+copied in: the caller may reuse its memory. A sparse row is stored as its non-zeros, padded to the
+width of the longest one so far.
+
+Here and in all other kernels rows are copied element by element, because an assignment to a slice
+takes Numba seconds to compile.
 """
 
 from typing import NamedTuple
@@ -25,14 +28,14 @@ class DenseBuffer(NamedTuple):
     """Two buffers of M dense rows."""
 
     rows: np.ndarray  # (2, M, d)
-    size: np.ndarray  # (2,) how many slots are filled
-    oldest: np.ndarray  # (2,) where a sweep starts
-    seen: np.ndarray  # (2,) how many rows of each class have come by
+    size: np.ndarray  # (2,) filled slots
+    oldest: np.ndarray  # (2,) slot of the oldest row, where a sweep starts; 0 for the reservoir
+    seen: np.ndarray  # (2,) rows of each class so far, those not kept included
     random: np.ndarray  # (1,) state of the generator
 
 
 class SparseBuffer(NamedTuple):
-    """Two buffers of M sparse rows."""
+    """Two buffers of M sparse rows; the last four as in `DenseBuffer`."""
 
     values: np.ndarray  # (2, M, width)
     indices: np.ndarray  # (2, M, width)
@@ -60,11 +63,12 @@ def empty_sparse(capacity: int, seed: int) -> SparseBuffer:
 
 
 def widened(buffer: SparseBuffer, width: int) -> SparseBuffer:
-    """Return `buffer` with room for rows of `width` non-zeros, and not far more than it needs.
+    """Return `buffer` with room for rows of `width` non-zeros.
 
-    A buffer of another width shares nothing with `buffer`, which others may still be reading.
+    A new buffer shares no array with the old one, which another thread may still be reading.
     """
     width = max(width, int(buffer.length.max(initial=0)))
+    # One very long row should not cost memory for good: room above four times the need is given up.
     if width <= buffer.values.shape[2] <= 4 * width:
         return buffer
     values = np.zeros((*buffer.length.shape, width))
@@ -77,12 +81,14 @@ def widened(buffer: SparseBuffer, width: int) -> SparseBuffer:
 
 @jit
 def _slot(buffer, label, capacity, reservoir):
-    """Choose the slot of a row just counted in `seen`, or -1 where it is not kept."""
+    """Choose the slot for a row just counted in `seen`; -1 if it is not kept."""
     size = buffer.size[label]
     if size < capacity:
         buffer.size[label] = size + 1
         return size
     if reservoir:
+        # One draw does both: it is below `capacity` with probability capacity / seen, and then
+        # it is a uniformly random slot.
         drawn = int(uniform(buffer.random) * buffer.seen[label])
         return drawn if drawn < capacity else -1
     slot = buffer.oldest[label]
@@ -92,7 +98,7 @@ def _slot(buffer, label, capacity, reservoir):
 
 @jit
 def store(buffer, label, x, reservoir):
-    """Count a dense row and put it into the buffer of its class by the policy; return its slot."""
+    """Count a dense row and offer it to the buffer of its class; return its slot or -1."""
     buffer.seen[label] += 1
     slot = _slot(buffer, label, buffer.rows.shape[1], reservoir)
     if slot >= 0:
@@ -103,7 +109,7 @@ def store(buffer, label, x, reservoir):
 
 @jit
 def store_sparse(buffer, label, indices, values, reservoir):
-    """Count a sparse row and put it into the buffer of its class by the policy; return its slot."""
+    """Count a sparse row and offer it to the buffer of its class; return its slot or -1."""
     buffer.seen[label] += 1
     slot = _slot(buffer, label, buffer.length.shape[1], reservoir)
     if slot >= 0:
@@ -116,7 +122,10 @@ def store_sparse(buffer, label, indices, values, reservoir):
 
 @jit
 def row_weight(buffer, label, weight, balanced):
-    """Weight of a row just counted: its own times, if wanted, its class's share."""
+    """Return the weight of a row just counted: its sample weight times its class weight.
+
+    Balanced class weights are n / (2 n_class), as scikit-learn's, by the counts so far.
+    """
     if balanced:
         return weight * (buffer.seen[0] + buffer.seen[1]) / (2.0 * buffer.seen[label])
     return weight

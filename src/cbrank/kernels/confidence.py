@@ -1,7 +1,13 @@
-"""Confidence-weighted bipartite ranking: the ranker, and the step of Propositions 1 and 2.
+"""The state of a confidence-weighted ranker, and its closed-form step (Propositions 1 and 2).
 
-Names are the paper's: the ranker is a Gaussian of mean ``mu`` and covariance ``Sigma``, or of
-mean ``mu`` and per-feature precision ``G``; ``z`` is the new row minus a buffered one.
+Names are the paper's. The weights have a Gaussian distribution with mean ``mu`` and covariance
+``Sigma``, or with mean ``mu`` and one precision ``G`` per feature. A *pair* is a new row x and a
+buffered row b of the other class; ``z = x - b``, its *margin* is y mu.z and its *variance*
+z' Sigma z. A pair violates its confidence constraint where margin < phi sqrt(variance), with
+phi = Phi^-1(eta); only then does it *update* the model (alpha > 0), and "fires" in the sweeps.
+
+The formulas are written in forms that neither cancel nor overflow, since columns come raw: ids,
+timestamps and sentinel values of any finite size must leave a finite model.
 """
 
 import math
@@ -13,19 +19,35 @@ from cbrank.kernels._jit import jit
 from cbrank.kernels.vectors import margin_of
 
 DIAGONAL_FORMS = ("paper", "precision", "drop")
-PAPER, PRECISION, DROP = range(3)
-ROWS, PAIRS, UPDATES, TWICE_RIGHT = range(4)
+PAPER, PRECISION, DROP = range(3)  # the form, as the kernels take it
+ROWS, PAIRS, UPDATES, TWICE_RIGHT = range(4)  # places in `tally`
 
 EPSILON = np.finfo(np.float64).eps
-LARGEST_C = 1e150  # a larger one would not change a step, but could overflow
-SMALLEST_VARIANCE = 1e-305  # of a weight: it and its inverse are normal numbers
-_SMALLEST_PAIR = 1e-290  # variance of a pair that may move the mean: beta stays finite
-_ROUNDING = 1e-12  # share of its terms below which the variance of a pair may be rounding alone
-_VAGUE = 1e-7  # share below which it has lost half its digits, and depends on the order of sums
-_SURE = 1e-4  # variance of a score that is sure enough to be left alone if it is vague
-WIDEST = 2.0**17  # deviation of a score that one column may bring about: see narrowed
-_ALL_BUT_ROUNDING = 1.0 - 1e-12  # of the wanted margin: the pair updated last has just that
-TIED = 1e-9  # share of two scores by which they differ where rounding might tell
+
+# No useful step is larger, and products with a larger C could overflow.
+LARGEST_C = 1e150
+# Least variance of a weight: it and its inverse, the precision, are normal doubles. Columns of
+# 1e150 need variances nearly as small.
+SMALLEST_VARIANCE = 1e-305
+# Least variance of a pair, below which it is skipped: beta divides by it and must stay finite.
+_SMALLEST_PAIR = 1e-290
+
+# z' Sigma z is a sum whose terms may cancel; both are shares of the sum of z_i^2 Sigma_ii.
+_ROUNDING = 1e-12  # below this the variance of a pair may be nothing but rounding error
+_VAGUE = 1e-7  # below this half of its 16 digits are lost, and the rest depend on the order of sums
+# A pair whose variance is vague is skipped if its score has a deviation of at most 0.01: there is
+# little left to learn from it. A larger one is real uncertainty, and is learned from.
+_SURE = 1e-4
+
+# Largest standard deviation of a score that one column may cause: see `narrowed`. All columns whose
+# values differ by less than 131,072 are unaffected, which are all but ids, times and sentinels.
+WIDEST = 2.0**17
+# An update leaves its pair exactly at the wanted margin, up to rounding: without this slack the
+# same pair could update again and again by amounts of 1e-16.
+_ALL_BUT_ROUNDING = 1.0 - 1e-12
+# Scores that differ by less than this share of their sizes may differ by rounding alone; the pair's
+# margin is then computed from x - b, which is exactly 0 for a tie.
+TIED = 1e-9
 
 
 class FullModel(NamedTuple):
@@ -33,8 +55,8 @@ class FullModel(NamedTuple):
 
     mu: np.ndarray  # (d,)
     Sigma: np.ndarray  # (d, d)
-    lag: np.ndarray  # (d,) of the average behind the mean: see averaged_mean
-    tally: np.ndarray  # (4,) rows, pairs, updates, twice the pairs ranked right
+    lag: np.ndarray  # (d,) scaled difference of averaged mean and mean: see `boost_after`
+    tally: np.ndarray  # (4,) rows, pairs, updates, twice the pairs ranked right (a tie is half)
 
 
 class DiagonalModel(NamedTuple):
@@ -52,9 +74,12 @@ class DiagonalModel(NamedTuple):
 
 
 class SparseModel(NamedTuple):
-    """A DiagonalModel for sparse rows: what belongs to a feature lies together."""
+    """A DiagonalModel for sparse rows.
 
-    features: np.ndarray  # (d, 4) mu, 1 / G, lag and room to note places in
+    All numbers of a feature lie side by side, 32 bytes, so that one costs a single cache miss.
+    """
+
+    features: np.ndarray  # (d, 4) mu, 1 / G, lag, and scratch space of the sweep
     tally: np.ndarray
 
     @property
@@ -74,27 +99,33 @@ class SparseModel(NamedTuple):
 
     @property
     def lag(self) -> np.ndarray:
-        """Lag of the average behind the mean."""
+        """Scaled difference of the averaged mean and the mean."""
         return self.features[:, 2]
 
 
 class Parameters(NamedTuple):
-    """What a sweep needs to know."""
+    """Hyper-parameters, as the kernels take them."""
 
     C: float
-    phi: float
-    form: int
+    phi: float  # Phi^-1(eta), the wanted margin in standard deviations
+    form: int  # of the diagonal update: PAPER, PRECISION or DROP
     reservoir: bool
     balanced: bool
 
 
 @jit
 def scw_step(margin, variance, C, phi):
-    """Return alpha and beta of Propositions 1 and 2.
+    """Return the step sizes alpha and beta of a pair (Propositions 1 and 2).
 
-    The margin is taken in standard deviations, and the forms are free of cancellation and
-    overflow. Both are zero where the margin already has the wanted confidence, and where the
-    variance is next to nothing, infinite or not a number.
+    Both are zero where the pair meets its constraint, margin >= phi sqrt(variance), and where the
+    variance is next to zero, infinite or NaN.
+
+    With m = margin / sqrt(variance) the paper's
+
+        alpha = (-margin psi + sqrt(margin^2 phi^4 / 4 + variance phi^2 zeta)) / (variance zeta)
+
+    is free of squares of the variance, which overflow. For m > 0 its two terms cancel; multiplied
+    by their sum they are (phi^2 - m^2) zeta, which does not.
     """
     deviation = math.sqrt(max(variance, 0.0))
     wanted = phi * deviation * _ALL_BUT_ROUNDING
@@ -116,9 +147,11 @@ def scw_step(margin, variance, C, phi):
 
 @jit
 def _added(alpha, deviation, phi):
-    """Return what a step adds to the precision along z, as a share of what it was.
+    """Return the relative increase of the precision along z: alpha phi variance / sqrt(u).
 
-    More than 1 / EPSILON would leave a variance that rounding cannot tell from zero.
+    u is the variance of the pair after the step, and with g = alpha phi sqrt(variance)
+    the increase is g (g + sqrt(g^2 + 4)) / 2. It is kept below 1 / EPSILON: a larger one would
+    leave a variance that rounding cannot tell from zero.
     """
     gain = alpha * phi * deviation
     return min(gain * (gain + math.hypot(gain, 2.0)) / 2.0, 1.0 / EPSILON)
@@ -126,18 +159,19 @@ def _added(alpha, deviation, phi):
 
 @jit
 def scw_information(alpha, variance, phi):
-    """Return alpha phi / sqrt(u): what a step adds to the precision along z."""
+    """Return alpha phi / sqrt(u), which a step adds to the precision along z."""
     return _added(alpha, math.sqrt(variance), phi) / variance
 
 
-# The average with polynomial decay, avg += 4 / (t + 4) (mu - avg), t = 0, 1, ..., touches every
-# weight at every row. Its lag behind the mean shrinks by t / (t + 4) a row, so with
-# boost(t) = t (t + 1) (t + 2) (t + 3) / 24 the array `lag` = boost * (avg - mu) changes only
-# where the mean does.
+# The polynomial-decay average, avg += 4 / (t + 4) (mu - avg) after row t = 0, 1, ..., would touch
+# every weight at every row. But while mu stays, avg - mu shrinks by the factor t / (t + 4) a row,
+# and boost(t) = t (t + 1) (t + 2) (t + 3) / 24 grows by the inverse of it. So the product
+# lag = boost * (avg - mu) changes only where mu does, by -boost * (change of mu): a sparse row
+# costs no more than its non-zeros.
 
 
 def boost_after(rows: int) -> float:
-    """Return how much larger `lag` is than the average's lag after so many rows."""
+    """Return the factor by which `lag` exceeds (average - mean) after so many rows."""
     t = float(rows)
     return t * (t + 1.0) * (t + 2.0) * (t + 3.0) / 24.0
 
@@ -148,21 +182,24 @@ boost_of = jit(boost_after)
 def averaged_mean(
     model: FullModel | DiagonalModel | SparseModel, columns: Any = slice(None)
 ) -> np.ndarray:
-    """Return the polynomial-decay average of the means after every row so far."""
+    """Return the polynomial-decay average of the means after each row so far."""
     rows, mean = model.tally[ROWS], np.array(model.mu[columns])
     return mean + model.lag[columns] / boost_after(rows) if rows else mean
 
 
 @jit
 def count_pair(tally, ahead):
-    """Count a pair met, and twice whether it was ranked right, once if it was tied."""
+    """Count a pair for the progressive AUC, in integers: 2 if it is ranked right, 1 for a tie."""
     tally[PAIRS] += 1
     tally[TWICE_RIGHT] += 2 if ahead > 0.0 else (1 if ahead == 0.0 else 0)
 
 
 @jit
 def count_pairs(model, x, buffer, other, sign, margins):
-    """Write the margins of a dense row by the mean as it is, and count its pairs by them."""
+    """Write the margins of a dense row's pairs by the mean as it is, and count them.
+
+    All are counted before the row changes the mean, so that the progressive AUC is honest.
+    """
     for slot in range(buffer.size[other]):
         margins[slot] = sign * margin_of(model.mu, x, buffer.rows[other, slot])
         count_pair(model.tally, margins[slot])
@@ -170,13 +207,15 @@ def count_pairs(model, x, buffer, other, sign, margins):
 
 @jit
 def is_rounding(variance, z, square, Sigma):
-    """Say whether z' Sigma z is so small beside what it was summed from that it may be rounding.
+    """Say whether z' Sigma z may be rounding error, given its size and that of its terms.
 
-    Of columns that are copies of each other Sigma holds the variance of their sum as a difference
-    of large numbers. What is left of it in the end may have any size and sign, and would move the
-    mean anywhere. `square` is that of z.
+    For columns that are copies of each other Sigma holds the variance of their sum as a difference
+    of large numbers. Once that is learned, the rest is rounding of any size and sign, and an update
+    by it would move the mean anywhere. `square` is z.z.
     """
-    if variance >= least_sound(square):  # as no variance is above the prior's, which is 1
+    # The quick test first: variances of weights are at most 1, the prior's, so z.z is an upper
+    # bound of the sum of z_i^2 Sigma_ii, and most pairs need no pass over the diagonal.
+    if variance >= least_sound(square):
         return False
     square = 0.0
     for i in range(z.size):
@@ -186,19 +225,20 @@ def is_rounding(variance, z, square, Sigma):
 
 @jit
 def least_sound(square):
-    """Return the least variance of a pair to go by, given the sum of z^2 times the variances."""
+    """Return the least variance of a pair to learn from, given the sum of z_i^2 Sigma_ii."""
     return max(_ROUNDING * square, min(_VAGUE * square, _SURE))
 
 
-# The prior has unit variance: of a 64-bit id it believes that it may move scores by 1e19, and it
-# would take hundreds of updates, and means as wild, to unlearn that. So no column may bring more than
-# WIDEST deviations into a pair: before one that would, the weight is narrowed to that, its mean and
-# covariances with it. All else that is believed stays as it was. Ordinary columns never come near.
+# Narrowing. The prior variance of a weight is 1, so that a column of 64-bit ids may move scores by
+# 1e19: it would take hundreds of updates, and means as wild, to unlearn that. So no column may add
+# more than WIDEST to the standard deviation of a score. Before an update by a pair in which one
+# would, the random weight w_i is replaced by factor * w_i: its mean, variance and covariances are
+# scaled to match, and the distribution of the other weights stays.
 
 
 @jit
 def narrowed(z, variance):
-    """Return the factor that makes a weight of this variance narrow enough; 1 if it is already."""
+    """Return the factor by which a weight of this variance is narrowed; 1 for nearly all."""
     size = abs(z) * math.sqrt(variance)
     if not size > WIDEST * (1.0 + TIED):
         return 1.0
@@ -207,7 +247,7 @@ def narrowed(z, variance):
 
 @jit
 def narrow(model, z):
-    """Narrow the weights that this pair needs narrower; say whether there were any."""
+    """Narrow the weights that are too wide for the pair z; say whether there were any."""
     any_narrowed = False
     for i in range(z.size):
         factor = narrowed(z[i], model.Sigma[i, i])
@@ -223,9 +263,11 @@ def narrow(model, z):
 
 @jit
 def shrink(Sigma, s, scale, least):
-    """Take (scale s)(scale s)' from `Sigma`, symmetric to the bit.
+    """Subtract (scale s)(scale s)' from `Sigma`; `s` is scaled in place.
 
-    No variance can fall below `least` of what it was; rounding must not carry one there.
+    s is scaled first, as s_i * s_j is then the same double as s_j * s_i and Sigma stays exactly
+    symmetric. In exact arithmetic no variance falls below the share `least` = 1 - beta variance of
+    what it was; that floor keeps rounding from making one negative.
     """
     least = max(least, EPSILON)
     for i in range(s.size):

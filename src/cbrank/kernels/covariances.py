@@ -1,28 +1,31 @@
-"""Factors of covariances, and of precisions, whose features may be very far apart in scale.
+"""Cholesky factors and inverses of covariance matrices whose features differ widely in scale.
 
-A matrix is taken as D R D, where R has a diagonal near one and D, of powers of two, costs no
-rounding: what is done with R neither overflows nor takes a small variance for nothing.
+A matrix is written as D R D with R nearly a correlation matrix, its diagonal between 1/2 and 2, and
+D a diagonal of powers of two, by which dividing is exact. R is factored instead of the matrix:
+variances of 1e-300 beside 1 would otherwise overflow, or count as zero.
 """
 
 import numpy as np
 from scipy.linalg import LinAlgError, lapack
 
 _EPSILON = np.finfo(np.float64).eps
-_TRIES = 48  # with four times as much each time: far more than any finite R needs
+# Attempts to make R positive definite, four times as much each time: from EPSILON up to 1e12, when
+# the correlations are all but zero, as any finite R ends with.
+_TRIES = 48
 
 
 def scales(variances: np.ndarray) -> np.ndarray:
-    """Return the powers of two next to the deviations; what is no variance counts as a tiny one."""
+    """Return powers of two near the standard deviations; a variance of 0 or less counts as tiny."""
     least = max(_EPSILON * float(variances.max()), np.finfo(np.float64).tiny)
     _, exponents = np.frexp(np.where(variances > 0.0, variances, least))
     return np.ldexp(1.0, exponents // 2)  # type: ignore[no-any-return]
 
 
 def factor(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return D, as an array, and the lower L with L L' = R.
+    """Return the diagonal of D, and the lower Cholesky factor L of R = L L'.
 
-    Where rounding has made R indefinite, its correlations are weakened by as little as helps; the
-    variances stay.
+    Where rounding has left R indefinite, its correlations are shrunk towards zero by the least of
+    `_TRIES` factors that makes it definite; the variances stay.
     """
     scale = scales(np.diag(matrix))
     R = matrix / scale
@@ -52,7 +55,7 @@ def _factor_weakened(R: np.ndarray) -> np.ndarray:
 
 
 def inverse(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return D and the inverse of R, symmetric to the bit."""
+    """Return the diagonal of D, and the inverse of R, exactly symmetric."""
     scale, L = factor(matrix)
     whole = lapack.dpotri(L, lower=True, overwrite_c=True)[0]
     for place in range(len(whole) - 1):

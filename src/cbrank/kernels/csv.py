@@ -1,7 +1,10 @@
-"""Comma-separated text to arrays: numbers of the numeric columns, places of the text cells.
+"""CSV text to arrays: the values of numeric columns, and the positions of text cells.
 
-The text is bytes whose last one is a newline, so every loop stops without looking at the end. A
-cell may stand in double quotes, in which a quote is doubled and commas and newlines are text.
+By hand because rows must depend on the bytes alone, never on where a block of text ends, and an error
+must name line and column; readers of whole tables give neither. Quotes are as in RFC 4180: in a cell
+in double quotes a quote is doubled, and commas and newlines are text.
+
+The text is bytes that end with a newline, which ends every loop: none has to compare with the length.
 """
 
 from typing import NamedTuple
@@ -11,8 +14,8 @@ import numpy as np
 from cbrank.kernels._jit import jit, kernel
 from cbrank.kernels.numbers import INFINITE, LEFT, NONE, number
 
-ROWS, SLOW, POSITION, FAULT, COLUMN, LINE, AFTER, OPEN = range(8)
-(
+ROWS, SLOW, POSITION, FAULT, COLUMN, LINE, AFTER, OPEN = range(8)  # places in `tally`
+(  # faults: why a row cannot be read
     NO_FAULT,
     BAD_NUMBER,
     MISSING,
@@ -24,26 +27,28 @@ ROWS, SLOW, POSITION, FAULT, COLUMN, LINE, AFTER, OPEN = range(8)
     NUL,
     TOO_LONG,
 ) = range(10)
-DROPPED = -1  # the role of a column that is passed over; -2 and below are text columns
+DROPPED = -1  # the role of a column that is not read; -2 and below are text columns
 
-_FEW = 4096  # numbers left to the caller in one go: it is not called for each of them
+# Room for numbers that are left to the caller to convert (see ``numbers``): enough that parsing seldom
+# has to stop for them.
+_FEW = 4096
 
 _NUL, _TAB, _NEWLINE, _RETURN, _BLANK, _QUOTE, _COMMA = 0, 9, 10, 13, 32, 34, 44
 
 
 class Parsed(NamedTuple):
-    """Room for the rows of one text, and what was found in it."""
+    """Arrays for the rows of one text, which `parse` fills."""
 
     numbers: np.ndarray  # (rows, numeric columns) float64
     cells: np.ndarray  # (rows, text columns, 2) int64: start and stop, quotes included
     lines: np.ndarray  # (rows,) int64, from 0
     starts: np.ndarray  # (rows,) int64
-    slow: np.ndarray  # (numbers, 4) int64: row, numeric column, start, stop
+    slow: np.ndarray  # (numbers, 4) int64, left to the caller: row, numeric column, start, stop
     tally: np.ndarray  # (8,) int64: rows, slow numbers, position, fault, column, lines, after, open
 
 
 def room(rows: int, n_numbers: int, n_cells: int) -> Parsed:
-    """Make room for up to `rows` rows; of numbers left to the caller, for a row of them or more."""
+    """Allocate for up to `rows` rows; numbers left to the caller fit for one row at the least."""
     return Parsed(
         numbers=np.empty((rows, n_numbers)),
         cells=np.empty((rows, n_cells, 2), np.int64),
@@ -64,13 +69,16 @@ def parse(
     roles: np.ndarray,
     out: Parsed,
 ) -> None:
-    """Read up to `rows` rows that begin between `start` and `stop_at`, with columns of the `roles`.
+    """Read up to `rows` rows that begin between `start` and `stop_at`.
 
-    A role is a numeric column's number, `DROPPED`, or -2 - the number of a text column.
-    Position is then where to go on or, with a fault, where the faulty cell begins; after is
-    where reading is taken up behind a faulty row: behind its end, or behind its first line if
-    its quotes are off or it has more than `longest` bytes. Open says that the text ends in a
-    quoted cell of the faulty row, so that more text may tell another story of it.
+    The role of a column is the number of a numeric column, `DROPPED`, or -2 minus the number of a
+    text column. Results beside the arrays are in `tally`:
+
+    * POSITION: where to go on or, with a fault, where the faulty cell begins.
+    * AFTER: where to go on behind a faulty row. That is its end, or the end of its first line if
+      its quotes do not match or it has more than `longest` bytes: nobody knows then where it ends.
+    * OPEN: whether the text ends within a quoted cell of the faulty row. More text may then show
+      that the row is not faulty.
     """
     numbers, cells, lines, starts, slow, tally = out
     at, row, n_slow, fault, line, column, begin, after = start, 0, 0, NO_FAULT, 0, 0, start, start
@@ -124,8 +132,9 @@ def parse(
 
 @jit
 def _numeric_cell(text, begin):
-    """Return value, start and stop of its digits, where its comma is, how it went and a fault."""
+    """Return a cell's value, start and stop of its digits, its end, how it was read and a fault."""
     value, stop, how = number(text, begin)
+    # The usual case: a number and then a comma or newline, with neither quotes nor blanks.
     if how != NONE and (text[stop] == _COMMA or text[stop] == _NEWLINE):
         return value, begin, stop, stop, how, TOO_LARGE if how == INFINITE else NO_FAULT
     end, after, fault = _cell(text, begin)
@@ -145,7 +154,7 @@ def _numeric_cell(text, begin):
 
 @jit
 def _cell(text, begin):
-    """Return where a cell's text stops, where its comma or newline is, and what is wrong."""
+    """Return where a cell's text stops, the position of its comma or newline, and a fault."""
     if text[begin] == _QUOTE:
         stop = _closing_quote(text, begin)
         if stop < 0:
@@ -178,9 +187,9 @@ def _closing_quote(text, begin):
 
 @jit
 def _row_end(text, start, longest):
-    """Return the position of the newline that ends a row, and whether the text ends in a quote.
+    """Return the position of the newline that ends a row, and whether a quote is open at the end.
 
-    Where quotes are off, or the row has more than `longest` bytes, it is the row's first newline.
+    If quotes do not match, or the row has more than `longest` bytes, it is the first newline.
     """
     at, is_open = start, False
     while True:
@@ -200,7 +209,7 @@ def _row_end(text, start, longest):
 
 @jit
 def _has_nul(text, start, stop):
-    found = False
+    found = False  # no early exit: without one the loop vectorises
     for at in range(start, stop):
         found |= text[at] == _NUL
     return found

@@ -1,7 +1,12 @@
-"""CBR-diag on dense rows: Proposition 2 and its two repaired forms.
+"""CBR-diag on dense rows: one precision G_i per feature (Proposition 2), in three forms.
 
-Pairs that cannot fire are told by their margin alone, as in ``full``: a precision only grows, so
-a norm of a buffered row, measured once, is a bound for good.
+"paper" is Proposition 2 to the letter, which adds C to each precision inside the variance and
+the covariance's beta to a precision. "precision" adds alpha phi / sqrt(u) instead, as the
+derivation with a diagonal precision gives. "drop" is the diagonal of the full update.
+
+Pairs that meet their constraint are skipped by the triangle bound of ``full``. Precisions only
+grow, so that the norm of a buffered row, computed once in a call, stays an upper bound; narrowing,
+too, makes norms smaller where there are no covariances.
 """
 
 import math
@@ -28,15 +33,17 @@ from cbrank.kernels.confidence import (
 )
 from cbrank.kernels.vectors import centre, margin_of
 
-_FEW = 32  # rows of a call that do not repay measuring the buffered ones
+# Calls with fewer rows do without bounds: computing the norms of both buffers would cost more than
+# the pairs that they save.
+_FEW = 32
 
 
 @jit
 def more_precise(G, z, beta, information, form):
-    """Return a feature's precision after a step, in one of the three forms."""
+    """Return the precision of a feature after an update by z."""
     if form == PRECISION:
         more = G + information * z * z
-    elif form == DROP:
+    elif form == DROP:  # 1 / G - beta (z / G)^2, kept above zero whatever the rounding
         more = G / max(1.0 - beta * z * z / G, EPSILON)
     else:
         more = G + beta * z * z
@@ -45,13 +52,13 @@ def more_precise(G, z, beta, information, form):
 
 @jit
 def shift_of(C, form):
-    """Return what Proposition 2 adds to each precision inside the variance."""
+    """Return what the form adds to each precision inside the variance: C for "paper", else 0."""
     return min(C, LARGEST_C) if form == PAPER else 0.0
 
 
 @jit
 def _norm(G, x, origin):
-    """Return a bound of |x - origin| that rounding cannot undercut."""
+    """Return an upper bound of |x - origin|, rounding error included."""
     square = 0.0
     for i in range(x.size):
         square += (x[i] - origin[i]) ** 2 / G[i]
@@ -69,13 +76,16 @@ def _variance(G, x, b, shift):
 
 @jit
 def may_be_wide(variance, shift):
-    """Say whether a weight may be too wide for a pair: as G is at least 1, this tells if none is."""
+    """Say whether a weight may have to be narrowed for a pair; False is certain.
+
+    As G_i >= 1, each z_i^2 / G_i is at most (1 + shift) times its term z_i^2 / (G_i + shift).
+    """
     return variance * (1.0 + shift) > WIDEST**2
 
 
 @jit
 def _narrow(model, x, b):
-    """Narrow the weights that this pair needs narrower; say whether there were any."""
+    """Narrow the weights that are too wide for a pair; say whether there were any."""
     any_narrowed = False
     for i in range(x.size):
         factor = narrowed(x[i] - b[i], 1.0 / model.G[i])
@@ -89,7 +99,7 @@ def _narrow(model, x, b):
 
 @jit
 def _update(model, x, b, sign, margin, C, phi, form, boost):
-    """Update the ranker with one pair; say whether that moved it."""
+    """Update the ranker with one pair if it violates its constraint; say whether the mean moved."""
     mu, G, shift, moved = model.mu, model.G, shift_of(C, form), False
     variance = _variance(G, x, b, shift)
     alpha, beta = scw_step(margin, variance, C, phi)
@@ -111,13 +121,14 @@ def _update(model, x, b, sign, margin, C, phi, form, boost):
 
 @jit
 def _sweep(x, norm, C, label, buffer, model, phi, form, norms, margins):
-    """Meet a new row with the buffered rows of the other class, oldest first."""
+    """Pair a new row with the buffered rows of the other class, oldest first (Algorithm 3)."""
     other, sign, capacity = 1 - label, 2.0 * label - 1.0, buffer.rows.shape[1]
     count_pairs(model, x, buffer, other, sign, margins)
     boost, moved = boost_of(model.tally[ROWS]), False
     for k in range(buffer.size[other]):
         slot = (buffer.oldest[other] + k) % capacity
         b = buffer.rows[other, slot]
+        # Until the first update of this sweep the margins that were counted are still right.
         margin = sign * margin_of(model.mu, x, b) if moved else margins[slot]
         if not margin >= phi * (norm + norms[other, slot]):
             moved |= _update(model, x, b, sign, margin, C, phi, form, boost)
@@ -125,10 +136,10 @@ def _sweep(x, norm, C, label, buffer, model, phi, form, norms, margins):
 
 @kernel
 def learn(X, labels, weights, order, buffer, model, parameters):
-    """Stream the rows `order` of `X` through CBR-diag."""
+    """Learn from the rows `order` of `X`, in that order (Algorithm 1)."""
     capacity, measured = buffer.rows.shape[1], order.size >= _FEW
     origin, margins = np.zeros(X.shape[1]), np.empty(capacity)
-    norms = np.full((2, capacity), np.inf)
+    norms = np.full((2, capacity), np.inf)  # with infinite norms no pair is skipped
     if measured:
         centre(X, order, origin)
         for label in range(2):

@@ -1,11 +1,13 @@
-"""Evidence that fades: the precision goes back towards the prior's, and the average follows.
+"""Exponential forgetting: the precision decays towards the prior's, so that old evidence fades.
 
-With a share f of the evidence forgotten per row, B rows leave k = (1 - f)^B of it:
+With a share f of the evidence forgotten per row, B rows keep k = (1 - f)^B of it:
 
-    Sigma^-1 <- k Sigma^-1 + (1 - k) I,
+    Sigma^-1 <- k Sigma^-1 + (1 - k) I.
 
-so that Sigma never exceeds its prior I, however long nothing is learned. The mean stays. The
-average with polynomial decay would remember ever longer; its rate is kept at that of 4 / f rows.
+The prior I is a fixed point, so that Sigma never exceeds it, however long a feature is absent
+(plain exponential forgetting, Sigma / k, would grow without bound). The mean stays; it only becomes
+easier to move. The polynomial-decay average has a memory that grows with the stream: its count of
+rows is held at 4 / f at the most, which makes its rate 4 / (t + 4) about f.
 """
 
 import numpy as np
@@ -20,20 +22,25 @@ from cbrank.kernels.confidence import (
     boost_after,
 )
 
-_MOST_OFTEN = 64  # rows between two times; else a quarter of the memory, as good and cheaper
-_NEVER = 2.0**62  # rows: no stream is as long
-_LEAST_KEPT = 1e-6  # of the evidence: what is left below is rounding
+# Rows between two steps of forgetting: a quarter of the memory 1 / f, and never fewer than this. A
+# step costs O(d^3), and at a quarter of the memory it does as well as at every row.
+_MOST_OFTEN = 64
+_NEVER = 2.0**62  # more rows than any stream has, and still an int64
+_LEAST_KEPT = 1e-6  # of the evidence: what is left below that is rounding error
 
 
 def rows_between(share: float) -> int:
-    """Return after how many rows there is forgetting."""
+    """Return the number of rows between two steps of forgetting."""
     return int(min(max(_MOST_OFTEN, 1.0 / (4.0 * share)), _NEVER))
 
 
 def forget(
     model: FullModel | DiagonalModel | SparseModel, share: float
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return arrays of a model and what they are once it has forgotten as after `rows_between` rows."""
+    """Return pairs of an array of the model and its content after one step of forgetting.
+
+    The caller copies all of them in one go, so that an interrupt leaves no step half done.
+    """
     kept = max((1.0 - share) ** rows_between(share), _LEAST_KEPT)
     hastened = _hastened(model, int(min(4.0 / share, _NEVER)))
     if isinstance(model, FullModel):
@@ -45,7 +52,11 @@ def forget(
 
 
 def _widened(Sigma: np.ndarray, kept: float) -> np.ndarray:
-    """Return F (k I + (1 - k) F'F)^-1 F' for Sigma = F F': symmetric and positive as it stands."""
+    """Return (k Sigma^-1 + (1 - k) I)^-1.
+
+    With Sigma = F F' that is F (k I + (1 - k) F'F)^-1 F'. As root'root of a triangular solve it is
+    symmetric and positive semi-definite by construction, and no Sigma is inverted.
+    """
     scale, F = covariances.factor(Sigma)
     F *= scale[:, None]
     inner = F.T @ F
@@ -60,7 +71,10 @@ def _widened(Sigma: np.ndarray, kept: float) -> np.ndarray:
 def _hastened(
     model: FullModel | DiagonalModel | SparseModel, most: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return what lets the average go on as if there had been no more than `most` rows."""
+    """Return the arrays by which the average goes on as if there had been `most` rows at the most.
+
+    `lag` is (average - mean) times the boost of the count of rows, so it is rescaled with it.
+    """
     rows = model.tally[ROWS]
     if rows <= most:
         return []

@@ -1,8 +1,12 @@
-"""FTRL-AUC (Zhou et al. 2020): follow the regularised leader on the pairwise square loss.
+"""FTRL-AUC (Zhou et al. 2020): FTRL-Proximal on the pairwise square loss.
 
-The other class enters a row's gradient by its mean score alone, so that a row costs no more than
-its non-zeros. Names are those of FTRL-Proximal (McMahan et al. 2013), but ``z`` is kept times the
-step: a row's weight is then a factor of its own step.
+The other class enters the gradient of a row only by its running mean score u,
+
+    g = 2 q (w.x - u - y) x,    q the share of the other class so far,
+
+so that a row costs no more than its non-zeros. Names are those of FTRL-Proximal (McMahan et al.
+2013), but ``z`` is stored multiplied by the step size: the weight of a row can then be a factor of
+that row's own step.
 """
 
 import math
@@ -17,17 +21,17 @@ from cbrank.kernels.vectors import dot, dot_sparse
 
 
 class Model(NamedTuple):
-    """A linear ranker, what FTRL-Proximal knows of each feature and the classes' mean scores."""
+    """A linear ranker, the state of FTRL-Proximal and the mean score of each class."""
 
     w: np.ndarray
-    diverged: np.ndarray
+    diverged: np.ndarray  # (1,) the row at which a step was refused, or 0
     z: np.ndarray  # (d,) summed gradients, shifted by the weights they were taken at
     n: np.ndarray  # (d,) summed squares of the gradients
-    mean_score: np.ndarray  # (2,) of the rows of each class, scored as they came
+    mean_score: np.ndarray  # (2,) each row scored by the weights of its time
 
 
 class Parameters(NamedTuple):
-    """What a step needs to know."""
+    """Hyper-parameters, as the kernels take them."""
 
     step: float
     l1: float
@@ -38,7 +42,7 @@ class Parameters(NamedTuple):
 
 @jit
 def _pull(score, label, buffer, mean_score):
-    """Take in the score of a row just counted; return the factor of x in its gradient."""
+    """Add the score of a row just counted to its class's mean; return the factor of x in g."""
     other, sign = 1 - label, 2.0 * label - 1.0
     mean_score[label] += (score - mean_score[label]) / buffer.seen[label]
     share = buffer.seen[other] / (buffer.seen[0] + buffer.seen[1])
@@ -47,7 +51,10 @@ def _pull(score, label, buffer, mean_score):
 
 @jit
 def _change(i, g, step, model, parameters):
-    """Take in a gradient of feature `i`; return the change of its weight."""
+    """Update the state of feature `i` with its gradient; return the change of its weight.
+
+    The weight is 0 while |z| is within the L1 penalty, which is what makes FTRL sparse.
+    """
     if g == 0.0:
         return 0.0
     root = math.sqrt(model.n[i] + g * g)
@@ -62,11 +69,12 @@ def _change(i, g, step, model, parameters):
 
 @kernel
 def learn(X, labels, weights, order, buffer, model, parameters):
-    """Stream the rows `order` of `X` through FTRL-AUC."""
+    """Learn from the rows `order` of `X`, in that order."""
     change = np.empty_like(model.w)
     for row in order:
         if weights[row] > 0.0:
             x, label = X[row], labels[row]
+            # The step does not need these rows: they are kept to place the threshold, and counted.
             store(buffer, label, x, False)
             pull = _pull(dot(model.w, x), label, buffer, model.mean_score)
             weight = row_weight(buffer, label, weights[row], parameters.balanced)
@@ -77,7 +85,7 @@ def learn(X, labels, weights, order, buffer, model, parameters):
 
 @kernel
 def learn_sparse(X, labels, weights, order, buffer, model, parameters):
-    """Stream the sparse rows `order` of `X` through FTRL-AUC."""
+    """Learn from the sparse rows `order` of `X`, in that order."""
     change = np.empty(buffer.values.shape[2])
     for row in order:
         if weights[row] > 0.0:

@@ -1,8 +1,10 @@
-"""CBR with full covariance, pair by pair: Algorithm 1 with Algorithm 3 as its inner loop.
+"""CBR with full covariance, pair by pair: Algorithm 1, with Algorithm 3 as its inner loop.
 
-With norms in Sigma, |x - b| <= |x - r| + |b - r| for any origin r. So a pair whose margin reaches
-phi times that sum cannot fire, and as updates only shrink Sigma, a norm measured once is a bound
-until a weight is narrowed. Only the other pairs pay for Sigma z.
+A pair costs O(d^2) for Sigma z, but most pairs can be skipped in O(d). Let |z| = sqrt(z' Sigma z).
+By the triangle inequality |x - b| <= |x - r| + |b - r| for any origin r, so a pair whose margin is
+at least phi (|x - r| + |b - r|) meets its constraint and cannot update the model. Updates only
+shrink Sigma: a norm computed once for a buffered row stays an upper bound, until a weight is
+narrowed (see ``confidence``), which may lengthen it. Skipping by this bound changes no result.
 """
 
 import math
@@ -25,13 +27,17 @@ from cbrank.kernels.confidence import (
 )
 from cbrank.kernels.vectors import centre, dot, margin_of, multiply
 
-_SEGMENT = 1024  # rows after which the norms of the buffered rows are measured anew
-_FEW = 32  # rows of a call that do not repay measuring them
+# Rows after which the norms of the buffered rows are computed anew. Bounds get looser as Sigma
+# shrinks; renewing them costs O(M d^2), little beside so many rows.
+_SEGMENT = 1024
+# Calls with fewer rows do without bounds: computing the norms of both buffers would cost more than
+# the pairs that they save.
+_FEW = 32
 
 
 @jit
 def _norm(Sigma, x, origin, z, s):
-    """Return a bound of |x - origin| in Sigma that rounding cannot undercut."""
+    """Return an upper bound of |x - origin|, rounding error included."""
     for i in range(x.size):
         z[i] = x[i] - origin[i]
     multiply(Sigma, z, s)
@@ -39,12 +45,14 @@ def _norm(Sigma, x, origin, z, s):
     for i in range(z.size):
         square += z[i] * s[i]
         rounding += z[i] * z[i] * Sigma[i, i]
+    # |Sigma_ij| <= sqrt(Sigma_ii Sigma_jj), so d times `rounding` bounds the sum of the absolute
+    # terms of z' Sigma z, and d EPSILON times that its rounding error.
     return math.sqrt(max(square, 0.0) + EPSILON * z.size**2 * rounding)
 
 
 @jit
 def _measure(X, rows, buffer, Sigma, origin, norms, z, s):
-    """Put the origin amid the next rows and measure the buffered ones from there."""
+    """Place the origin amid the next rows, and compute the norms of the buffered ones."""
     centre(X, rows, origin)
     for label in range(2):
         for slot in range(buffer.size[label]):
@@ -53,7 +61,7 @@ def _measure(X, rows, buffer, Sigma, origin, norms, z, s):
 
 @jit
 def _unmeasure(norms):
-    """Forget norms that are no bounds any more."""
+    """Set all norms to infinity, with which no pair is skipped."""
     for label in range(2):
         for slot in range(norms.shape[1]):
             norms[label, slot] = np.inf
@@ -61,7 +69,7 @@ def _unmeasure(norms):
 
 @jit
 def _look(model, z, square, s, margin, C, phi):
-    """Return alpha, beta and the variance of a pair, with Sigma z in `s`."""
+    """Return alpha, beta and the variance of a pair; write Sigma z to `s`."""
     multiply(model.Sigma, z, s)
     variance = dot(s, z)
     if is_rounding(variance, z, square, model.Sigma):
@@ -72,7 +80,7 @@ def _look(model, z, square, s, margin, C, phi):
 
 @jit
 def _update(model, s, sign, alpha, beta, variance, boost):
-    """Update the ranker with one pair (Proposition 1)."""
+    """Update the ranker with one pair (Proposition 1); `s` is Sigma z, and is overwritten."""
     model.tally[UPDATES] += 1
     for i in range(model.mu.size):
         model.mu[i] += sign * alpha * s[i]
@@ -83,13 +91,14 @@ def _update(model, s, sign, alpha, beta, variance, boost):
 
 @jit
 def _sweep(x, norm, C, label, buffer, model, phi, norms, margins, z, s):
-    """Meet a new row with the buffered rows of the other class, oldest first."""
+    """Pair a new row with the buffered rows of the other class, oldest first (Algorithm 3)."""
     other, sign, capacity = 1 - label, 2.0 * label - 1.0, buffer.rows.shape[1]
     count_pairs(model, x, buffer, other, sign, margins)
     boost, moved = boost_of(model.tally[ROWS]), False
     for k in range(buffer.size[other]):
         slot = (buffer.oldest[other] + k) % capacity
         b = buffer.rows[other, slot]
+        # Until the first update of this sweep the margins that were counted are still right.
         margin = sign * margin_of(model.mu, x, b) if moved else margins[slot]
         if margin >= phi * (norm + norms[other, slot]):
             continue
@@ -97,6 +106,7 @@ def _sweep(x, norm, C, label, buffer, model, phi, norms, margins, z, s):
             z[i] = x[i] - b[i]
         square = dot(z, z)
         alpha, beta, variance = _look(model, z, square, s, margin, C, phi)
+        # Variances are at most 1, so with z.z up to WIDEST^2 no weight can be too wide.
         if alpha > 0.0 and square > WIDEST**2 and narrow(model, z):
             moved, norm, margin = True, np.inf, sign * dot(model.mu, z)
             _unmeasure(norms)
@@ -108,7 +118,10 @@ def _sweep(x, norm, C, label, buffer, model, phi, norms, margins, z, s):
 
 @kernel
 def learn(X, labels, weights, order, buffer, model, parameters):
-    """Stream the rows `order` of `X` through CBR."""
+    """Learn from the rows `order` of `X`, in that order (Algorithm 1).
+
+    A row of weight 0 is passed over as if it were not there.
+    """
     d, capacity = X.shape[1], buffer.rows.shape[1]
     z, s, origin = np.empty(d), np.empty(d), np.empty(d)
     margins, norms = np.empty(capacity), np.full((2, capacity), np.inf)

@@ -1,4 +1,12 @@
-"""Online AUC maximisation (Zhao et al. 2011), sequential and gradient."""
+"""Online AUC maximisation, OAM (Zhao et al. 2011): hinge loss on pairs with buffered rows.
+
+A new row of class y meets the buffered rows b of the other class, z = x - b:
+
+* sequential: for each pair in turn tau = min(C_t / 2, max(0, 1 - y w.z) / z.z), w += tau y z
+* gradient: w += C_t / 2 times the sum of y z over the pairs with y w.z <= 1
+
+with C_t = C max(1, N / M) for N rows of the other class so far and buffers of M.
+"""
 
 from typing import NamedTuple
 
@@ -16,19 +24,20 @@ class Model(NamedTuple):
 
 
 class Parameters(NamedTuple):
-    """What a sweep needs to know."""
+    """Hyper-parameters, as the kernels take them."""
 
     C: float
-    gradient: bool
+    gradient: bool  # one step for all pairs of a row, else one for each in turn
     reservoir: bool
     balanced: bool
 
 
 @jit
 def _half_penalty(buffer, label, weight, capacity, parameters):
-    """Return C_t / 2 of a row just counted: a pair stands for all the buffer has not kept.
+    """Return C_t / 2 for a row just counted.
 
-    The halving is in the authors' code and not in every text.
+    A buffered row stands for all those that the buffer has not kept, hence the factor N / M. The
+    halving is in the authors' code and not in every text.
     """
     unseen = max(1.0, buffer.seen[1 - label] / capacity)
     return 0.5 * parameters.C * unseen * row_weight(buffer, label, weight, parameters.balanced)
@@ -36,7 +45,7 @@ def _half_penalty(buffer, label, weight, capacity, parameters):
 
 @jit
 def _tau(margin, norm, most):
-    """Return the passive-aggressive step of a pair whose difference has the squared `norm`."""
+    """Return the passive-aggressive step for a pair whose z has the squared norm `norm`."""
     return min(most, max(0.0, 1.0 - margin) / norm) if norm > 0.0 else 0.0
 
 
@@ -58,7 +67,10 @@ def _sweep(x, other, sign, buffer, w, most):
 
 @jit
 def _gradient(x, other, sign, buffer, w, most, wrong):
-    """Take one step for all pairs within the margin of the weights as they are."""
+    """Take one step for all pairs whose margin, by the weights as they are, is at most 1.
+
+    The sum of y z is split into the part of x, taken once, and those of the buffered rows.
+    """
     score, n_wrong = dot(w, x), 0
     for slot in range(buffer.size[other]):
         wrong[slot] = sign * (score - dot(w, buffer.rows[other, slot])) <= 1.0
@@ -104,7 +116,7 @@ def _gradient_sparse(indices, values, other, sign, buffer, w, most, wrong):
 
 @kernel
 def learn(X, labels, weights, order, buffer, model, parameters):
-    """Stream the rows `order` of `X` through OAM."""
+    """Learn from the rows `order` of `X`, in that order."""
     capacity = buffer.rows.shape[1]
     wrong = np.empty(capacity, np.bool_)
     for row in order:
@@ -121,7 +133,8 @@ def learn(X, labels, weights, order, buffer, model, parameters):
 
 @kernel
 def learn_sparse(X, labels, weights, order, buffer, model, parameters):
-    """Stream the sparse rows `order` of `X` through OAM."""
+    """Learn from the sparse rows `order` of `X`, in that order."""
+    # z = x - b has no more entries than both rows together.
     capacity, room = buffer.length.shape[1], 2 * buffer.values.shape[2]
     z_at, z, wrong = np.empty(room, np.int32), np.empty(room), np.empty(capacity, np.bool_)
     for row in order:

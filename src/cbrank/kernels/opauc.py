@@ -1,4 +1,14 @@
-"""One-pass AUC optimisation (Gao et al. 2013), with covariances or a sketch of them."""
+"""One-pass AUC optimisation, OPAUC (Gao et al. 2013), and OPAUCr with a sketch.
+
+The square loss of a row x of class y against all rows of the other class so far depends on these
+only by their mean c and covariance Gamma, so that none has to be kept:
+
+    g = lambda w + (w.(x - c) - y) (x - c) + Gamma w,    w -= step g.
+
+OPAUCr replaces Gamma, which takes d^2 numbers, by (1/T) Zc Zc' of rank tau. Z = sum of x a' over the
+T rows of the class, each with a random vector a ~ N(0, I / tau), and Zc = Z - T c h' with the mean
+h of these vectors: without centring, the sketch would estimate Gamma + c c'.
+"""
 
 import math
 from typing import NamedTuple
@@ -16,7 +26,7 @@ class Model(NamedTuple):
     """A linear ranker with the mean and covariance of each class."""
 
     w: np.ndarray
-    diverged: np.ndarray
+    diverged: np.ndarray  # (1,) the row at which a step was refused, or 0
     mean: np.ndarray  # (2, d)
     Gamma: np.ndarray  # (2, d, d)
 
@@ -32,7 +42,7 @@ class SketchModel(NamedTuple):
 
 
 class Parameters(NamedTuple):
-    """What a step needs to know."""
+    """Hyper-parameters, as the kernels take them."""
 
     step: float
     regularization: float
@@ -41,9 +51,10 @@ class Parameters(NamedTuple):
 
 @jit
 def count_row(x, seen, mean, Gamma):
-    """Bring a class's mean and covariance up to date with its `seen`-th row.
+    """Update the mean and covariance of a class with its `seen`-th row.
 
-    Welford's form of the paper's recursion: the same numbers without its cancellation.
+    This is Welford's form of the paper's recursion, which subtracts c c' from second moments and
+    loses digits where the mean is large beside the deviations.
     """
     share = 1.0 / seen
     off = x - mean
@@ -55,7 +66,7 @@ def count_row(x, seen, mean, Gamma):
 
 @jit
 def gradient(w, x, sign, mean, Gamma_w, regularization):
-    """Return the gradient of the pairwise square loss; `mean` is the opposite class's."""
+    """Return the gradient of the pairwise square loss; `mean` and `Gamma_w` are the other class's."""
     off = x - mean
     pull = dot(off, w) - sign
     return regularization * w + pull * off + Gamma_w
@@ -71,11 +82,12 @@ def _descend(x, label, weight, buffer, model, parameters, Gamma_w):
 
 @kernel
 def learn(X, labels, weights, order, buffer, model, parameters):
-    """Stream the rows `order` of `X` through OPAUC."""
+    """Learn from the rows `order` of `X`, in that order."""
     Gamma_w = np.empty_like(model.w)
     for row in order:
         if weights[row] > 0.0:
             x, label = X[row], labels[row]
+            # The step does not need these rows: they are kept to place the threshold, and counted.
             store(buffer, label, x, False)
             count_row(x, buffer.seen[label], model.mean[label], model.Gamma[label])
             if buffer.seen[1 - label] > 0:
@@ -85,7 +97,7 @@ def learn(X, labels, weights, order, buffer, model, parameters):
 
 @jit
 def _sketch_product(Z, h, mean, seen, w):
-    """Return (1/T) Zc Zc' w, where Zc = Z - T c h' is the centred sketch, never formed."""
+    """Return (1/T) Zc Zc' w in O(d tau), without forming Zc = Z - T c h'."""
     d, tau = Z.shape
     inner = np.zeros(tau)
     for i in range(d):
@@ -101,7 +113,7 @@ def _sketch_product(Z, h, mean, seen, w):
 
 @jit
 def _sketch_row(x, label, weight, buffer, model, parameters):
-    """Meet a row that has just been counted."""
+    """Update the sketch with a row just counted, and take its step."""
     tau, share = model.h.shape[1], 1.0 / buffer.seen[label]
     a = np.empty(tau)
     for k in range(tau):
@@ -123,7 +135,7 @@ def _sketch_row(x, label, weight, buffer, model, parameters):
 
 @kernel
 def learn_sketch(X, labels, weights, order, buffer, model, parameters):
-    """Stream the rows `order` of `X` through OPAUCr."""
+    """Learn from the rows `order` of `X`, in that order, with the sketch."""
     for row in order:
         if weights[row] > 0.0:
             store(buffer, labels[row], X[row], False)
@@ -132,7 +144,10 @@ def learn_sketch(X, labels, weights, order, buffer, model, parameters):
 
 @kernel
 def learn_sketch_sparse(X, labels, weights, order, buffer, model, parameters):
-    """Stream the sparse rows `order` of `X` through OPAUCr, one dense row at a time."""
+    """Learn from the sparse rows `order` of `X`, in that order, with the sketch.
+
+    Each row is written into a dense one and wiped out again: a step changes all weights anyway.
+    """
     x = np.zeros_like(model.w)
     for row in order:
         if weights[row] > 0.0:

@@ -1,7 +1,9 @@
-"""Random numbers whose whole state is one array of one ``uint64``, so that it can be saved.
+"""Random numbers whose whole state is one ``uint64``, so that a model file can hold it.
 
-The generator is the 64-bit multiply-with-carry MWC64X. Its products never exceed 64 bits, so
-compiled code and plain Python agree.
+The generator is the multiply-with-carry MWC64X (Thomas): 32 random bits a call, which is
+ample for choosing slots of a buffer. Its products never exceed 64 bits, so that the compiled code
+and the plain Python of the tests draw the same numbers. Numba's own generator has its state in the
+thread, where it can be neither saved nor kept apart for two rankers.
 """
 
 import math
@@ -10,7 +12,7 @@ import numpy as np
 
 from cbrank.kernels._jit import jit
 
-_MULTIPLIER = np.uint64(4294883355)
+_MULTIPLIER = np.uint64(4294883355)  # MWC64X's: the period is about 2^63
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF, _FIVE, _SIX = np.uint64(32), np.uint64(5), np.uint64(6)
 
@@ -26,6 +28,7 @@ def _next32(state):
 @jit
 def uniform(state):
     """Draw from [0, 1) with 53 random bits."""
+    # 27 and 26 bits of two draws: (high * 2^26 + low) / 2^53, as Python's random.random has it.
     high = _next32(state) >> _FIVE
     low = _next32(state) >> _SIX
     return (float(high) * 67108864.0 + float(low)) / 9007199254740992.0

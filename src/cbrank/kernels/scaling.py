@@ -1,9 +1,10 @@
-"""Statistics of columns that are learned row by row, and rows scaled by them.
+"""Running statistics of columns, and rows scaled by them.
 
-Of each feature the entries met so far have a count, a mean and a sum of squared deviations
-(Welford); all other rows count as zeros, so that sparse rows cost what they store. A row is
-scaled by the statistics that include it, so the result does not depend on how rows are chunked.
-Whatever finite numbers come, statistics and scaled rows are finite.
+For each feature: count, mean and sum of squared deviations of its stored entries, by Welford's
+recursion, which does not cancel. Rows without the entry count as zeros, which are added in closed
+form when a deviation is needed: a sparse row costs no more than its non-zeros. Each row is scaled by
+the statistics up to and including it, so that the result does not depend on how rows are chunked.
+Finite numbers of any size give finite statistics and finite rows.
 """
 
 from typing import NamedTuple
@@ -12,24 +13,25 @@ import numpy as np
 
 from cbrank.kernels._jit import jit, kernel
 
-LARGEST = 1e145  # a number beyond it counts as it: the squares of 2^52 such have a finite sum
+# Larger numbers count as this one: the squares of 2^52 such numbers have a finite sum.
+LARGEST = 1e145
 
 _HUGE = np.finfo(np.float64).max
-_NO_VARIANCE = 1e-300
+_NO_VARIANCE = 1e-300  # below, a column counts as constant: dividing by its root could overflow
 
 
 class Moments(NamedTuple):
-    """What is known of each feature."""
+    """Running statistics of each feature."""
 
-    rows: np.ndarray  # (1,) int64, rows met
-    counts: np.ndarray  # (d,) float64, entries met
-    means: np.ndarray  # (d,) float64, of the entries
-    squares: np.ndarray  # (d,) float64, of their deviations from the mean
+    rows: np.ndarray  # (1,) int64, number of rows
+    counts: np.ndarray  # (d,) float64, number of stored entries
+    means: np.ndarray  # (d,) float64, mean of the entries
+    squares: np.ndarray  # (d,) float64, sum of their squared deviations from it
 
 
 @kernel
 def standard(X: np.ndarray, learn: bool, known: Moments, out: np.ndarray) -> None:
-    """Centre rows and divide them by the standard deviations; first learn from each if asked."""
+    """Centre rows and divide by the standard deviations; with `learn`, update these by each first."""
     n_features = X.shape[1]
     for row in range(X.shape[0]):
         if learn:
@@ -51,7 +53,7 @@ def standard_sparse(
     known: Moments,
     out: np.ndarray,
 ) -> None:
-    """Divide sparse rows by the standard deviations; first learn from each if asked."""
+    """Divide sparse rows by the standard deviations; with `learn`, update these by each first."""
     for row in range(indptr.size - 1):
         if learn:
             known.rows[0] += 1
@@ -68,7 +70,7 @@ def standard_sparse(
 def largest(
     X: np.ndarray, learn: bool, rows: np.ndarray, known: np.ndarray, out: np.ndarray
 ) -> None:
-    """Divide rows by the largest absolute values; first learn from each if asked."""
+    """Divide rows by the largest absolute values; with `learn`, update these by each first."""
     for row in range(X.shape[0]):
         rows[0] += learn
         for j in range(X.shape[1]):
@@ -87,7 +89,7 @@ def largest_sparse(
     known: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Divide sparse rows by the largest absolute values; first learn from each if asked."""
+    """Divide sparse rows by the largest absolute values; with `learn`, update these by each first."""
     for row in range(indptr.size - 1):
         rows[0] += learn
         for at in range(indptr[row], indptr[row + 1]):
@@ -102,7 +104,10 @@ def largest_sparse(
 def unit(
     indptr: np.ndarray, values: np.ndarray, learn: bool, rows: np.ndarray, out: np.ndarray
 ) -> None:
-    """Divide each row by its length; rows of zeros stay."""
+    """Divide each row by its Euclidean length; rows of zeros stay.
+
+    By its largest value first, so that no square overflows.
+    """
     for row in range(indptr.size - 1):
         rows[0] += learn
         first, last = indptr[row], indptr[row + 1]
@@ -139,8 +144,9 @@ def _finite(value):
 
 @jit
 def _deviation(known, j, rows):
-    """Return a feature's standard deviation over all rows; 1 if it never changes."""
+    """Return a feature's standard deviation over all rows; 1 if it is constant."""
     count, mean = known.counts[j], known.means[j]
+    # Stored entries and zeros are two groups: the variance within the first, and that between both.
     between = mean * mean * count * ((rows - count) / rows) if count < rows else 0.0
     variance = (known.squares[j] + between) / rows
     return np.sqrt(variance) if variance > _NO_VARIANCE else 1.0

@@ -1,4 +1,8 @@
-"""Soft confidence-weighted learning, SCW-I (Wang et al. 2012): CBR's step on rows, not on pairs."""
+"""Soft confidence-weighted learning, SCW-I (Wang et al. 2012).
+
+CBR's step with a single row x in the place of the pair z = x - b: what CBR would be without pairs.
+The diagonal form is the diagonal of the full update, as ``diagonal_update="drop"`` of CBR.
+"""
 
 import math
 from typing import NamedTuple
@@ -28,7 +32,7 @@ class DiagonalModel(NamedTuple):
 
 
 class Parameters(NamedTuple):
-    """What a step needs to know."""
+    """Hyper-parameters, as the kernels take them."""
 
     C: float
     phi: float
@@ -37,7 +41,7 @@ class Parameters(NamedTuple):
 
 @jit
 def _full_row(x, sign, C, phi, model, s):
-    """Update the ranker with one row."""
+    """Update the ranker with one row, if that violates its confidence constraint."""
     mu, Sigma = model.mu, model.Sigma
     multiply(Sigma, x, s)
     variance = dot(s, x)
@@ -50,11 +54,12 @@ def _full_row(x, sign, C, phi, model, s):
 
 @kernel
 def learn_full(X, labels, weights, order, buffer, model, parameters):
-    """Stream the rows `order` of `X` through SCW with full covariance."""
+    """Learn from the rows `order` of `X`, in that order, with full covariance."""
     s = np.empty(X.shape[1])
     for row in order:
         if weights[row] > 0.0:
             x, label = X[row], labels[row]
+            # The step does not need these rows: they are kept to place the threshold, and counted.
             store(buffer, label, x, False)
             C = parameters.C * row_weight(buffer, label, weights[row], parameters.balanced)
             _full_row(x, 2.0 * label - 1.0, C, parameters.phi, model, s)
@@ -62,7 +67,7 @@ def learn_full(X, labels, weights, order, buffer, model, parameters):
 
 @jit
 def _smaller(sigma, x, beta):
-    """Return a feature's variance after a step: the diagonal of the full update."""
+    """Return the variance of a feature after an update, kept above zero whatever the rounding."""
     return sigma * max(1.0 - beta * sigma * x * x, _EPSILON)
 
 
@@ -98,7 +103,7 @@ def _diagonal_row_sparse(indices, values, sign, C, phi, model):
 
 @kernel
 def learn_diagonal(X, labels, weights, order, buffer, model, parameters):
-    """Stream the rows `order` of `X` through SCW with diagonal covariance."""
+    """Learn from the rows `order` of `X`, in that order, with diagonal covariance."""
     for row in order:
         if weights[row] > 0.0:
             x, label = X[row], labels[row]
@@ -109,7 +114,7 @@ def learn_diagonal(X, labels, weights, order, buffer, model, parameters):
 
 @kernel
 def learn_diagonal_sparse(X, labels, weights, order, buffer, model, parameters):
-    """Stream the sparse rows `order` of `X` through SCW with diagonal covariance."""
+    """Learn from the sparse rows `order` of `X`, in that order, with diagonal covariance."""
     for row in order:
         if weights[row] > 0.0:
             label, begin, end = labels[row], X.indptr[row], X.indptr[row + 1]

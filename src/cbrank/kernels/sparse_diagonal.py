@@ -1,11 +1,21 @@
-"""CBR-diag on sparse rows: what ``diagonal`` does, at the cost of a buffered row's non-zeros.
+"""CBR-diag on sparse rows: what ``diagonal`` computes, at the cost of the non-zeros.
 
-Mean, variance and lag of a feature lie side by side, so that it costs one cache line; beside them
-stands its place in the new row x, whose own part is worked on in contiguous arrays. Buffered rows
-keep the score they had when last looked at. Since then the mean has moved, in the norm of the
-variances, by no more than `drift` tells, so a score is off by no more than that times the row's
-norm: a pair that cannot fire even so is not looked at. One that can is weighed in a single walk,
-and only if it still can are the exact margin, variance and update worked out.
+With text, a pair costs two walks over non-zeros that lie anywhere in memory, and most pairs do not
+update the model. So each pair goes through three tests, from cheap to exact:
+
+1. O(1). A buffered row keeps its score from when it was last computed. An update alpha moves
+   the score of b by alpha z' S b, S being the diagonal of variances: at most alpha |z| |b| in the
+   norm of S. The sum of these moves so far is the *drift*. A pair that meets its constraint even
+   if the score of b has moved by all the drift since then is skipped.
+2. One walk over b: its score now, and |x - b|^2 from |x|^2, up to a bound of the rounding error.
+3. The exact margin and variance, and the update.
+
+Where neither row of a pair has negative values (counts, tf-idf) the bounds are tighter:
+|x - b|^2 <= |x|^2 + |b|^2, and an update raises the scores of such rows by its x only and
+lowers them by its b only. Hence one drift for each direction, beside the one for any row.
+
+The numbers of a feature lie side by side in memory. One of them, PLACE, says where the feature stands
+in the new row x, or is 0; the features of x itself are worked on in short contiguous arrays.
 """
 
 import math
@@ -32,26 +42,36 @@ from cbrank.kernels.confidence import (
 from cbrank.kernels.diagonal import may_be_wide, shift_of
 
 MU, VARIANCE, LAG, PLACE = range(4)
-_AGAINST, _ALONG, _EITHER = range(3)  # drift: of rows without negative values, and of any
-_ROUNDING = 4.0 * EPSILON  # of sums of moves, which differences must not lose
-_BLUR = 1e-12  # share of two scores by which rounding may put their difference off
+# Places in `drift`: by which scores of rows without negative values may have fallen and risen, and by
+# which that of any row may have done either. The first two are 0 and 1 as the classes are: the new row
+# of an update pulls scores towards its own class.
+_AGAINST, _ALONG, _EITHER = range(3)
+# The drift since some time is a difference of two long sums: their rounding errors are added to it.
+_ROUNDING = 4.0 * EPSILON
+# Rounding error of the difference of two scores, as a share of their sizes: that of a sum of some
+# thousand terms.
+_BLUR = 1e-12
 
 
 class _Known(NamedTuple):
     """What is known of the buffered rows, by class and slot."""
 
-    score: np.ndarray  # mu . b when last looked at
-    rise: np.ndarray  # what the drift was then by which scores may have risen since
-    fall: np.ndarray  # and that by which they may have fallen
-    norm: np.ndarray  # a bound of |b|
-    positive: np.ndarray  # whether no value is below zero
+    score: np.ndarray  # mu . b when it was last computed
+    rise: np.ndarray  # the drift by which scores may rise, at that time
+    fall: np.ndarray  # the drift by which scores may fall, at that time
+    norm: np.ndarray  # upper bound of |b|
+    positive: np.ndarray  # whether no value is negative
 
 
 class _Row(NamedTuple):
-    """The new row: its values, and what the table has of its features; place 0 stays empty."""
+    """The new row and the numbers of its features.
+
+    Places count from 1. Place 0 has the value 0 and is that of features which x lacks, so that
+    looking one up needs no branch.
+    """
 
     value: np.ndarray
-    z: np.ndarray  # its part of x - b: its values between two pairs
+    z: np.ndarray  # x - b in the features of x; equal to `value` between two pairs
     mu: np.ndarray
     variance: np.ndarray
     lag: np.ndarray
@@ -59,7 +79,7 @@ class _Row(NamedTuple):
 
 @jit
 def _take(features, indices, values, x):
-    """Copy a new row and its features into `x`, and note their places in the table."""
+    """Copy a new row and the numbers of its features into `x`, and write down their places."""
     for k in range(indices.size):
         i, place = indices[k], k + 1
         x.value[place] = x.z[place] = values[k]
@@ -70,7 +90,7 @@ def _take(features, indices, values, x):
 
 @jit
 def _give_back(features, indices, x):
-    """Bring the table up to date with `x`."""
+    """Copy the numbers of the features back from `x`."""
     for k in range(indices.size):
         i, place = indices[k], k + 1
         features[i, MU], features[i, VARIANCE] = x.mu[place], x.variance[place]
@@ -79,15 +99,15 @@ def _give_back(features, indices, x):
 
 @jit
 def _reset(x, n):
-    """Put x back in the place of x - b."""
+    """Set z back to the values of x, for the next pair."""
     for k in range(1, n + 1):
         x.z[k] = x.value[k]
 
 
 @jit
 def _weigh_new(x, n):
-    """Return the new row's score, its norm squared and whether no value is below zero."""
-    score, square, below = 0.0, 0.0, 0.0
+    """Return the score of the new row, its squared norm and whether no value is negative."""
+    score, square, below = 0.0, 0.0, 0.0  # a sum, not a flag: no branch, so the loop vectorises
     for k in range(1, n + 1):
         score += x.mu[k] * x.value[k]
         square += x.variance[k] * x.value[k] * x.value[k]
@@ -97,7 +117,7 @@ def _weigh_new(x, n):
 
 @jit
 def _weigh(features, indices, values):
-    """Return the score of a buffered row and its norm squared."""
+    """Return the score of a buffered row and its squared norm."""
     score, square = 0.0, 0.0
     for k in range(indices.size):
         i, value = indices[k], values[k]
@@ -119,7 +139,7 @@ def _weigh_pair(features, b_indices, b_values, x):
 
 @jit
 def _look_closely(features, b_indices, b_values, x, n, shift):
-    """Return mu.z and the sum of z^2 / (G + shift); leave z where x has the feature in `x`."""
+    """Return mu.z and the sum of z_i^2 / (G_i + shift); leave x - b in `x.z` for the update."""
     ahead, total = 0.0, 0.0
     for k in range(b_indices.size):
         i, b = b_indices[k], b_values[k]
@@ -137,9 +157,9 @@ def _look_closely(features, b_indices, b_values, x, n, shift):
 
 @jit
 def _narrow(features, indices, b_indices, b_values, x):
-    """Narrow the weights that this pair needs narrower; say whether there were any.
+    """Narrow the weights that are too wide for a pair (see ``confidence``); say if there were any.
 
-    The features' part of x - b is in `x`, as `_look_closely` leaves it.
+    `x.z` is as `_look_closely` leaves it.
     """
     any_narrowed = False
     for k in range(b_indices.size):
@@ -163,14 +183,17 @@ def _narrow(features, indices, b_indices, b_values, x):
 
 @jit
 def _less(variance, eaten, form):
-    """Return a variance after a step, in one of the three forms."""
+    """Return a variance after an update; `eaten` is the gain times z_i^2 times the variance.
+
+    In terms of precisions G + gain z^2, or for "drop" 1 / G - beta (z / G)^2.
+    """
     share = max(1.0 - eaten, EPSILON) if form == DROP else 1.0 / (1.0 + eaten)
     return max(variance * share, SMALLEST_VARIANCE)
 
 
 @jit
 def _fire(features, indices, b_indices, b_values, x, step, gain, form, boost):
-    """Update every feature of z = x - b."""
+    """Update the mean, lag and variance of every feature of z = x - b (Proposition 2)."""
     for k in range(b_indices.size):
         i, b = b_indices[k], b_values[k]
         if features[i, PLACE] == 0.0:
@@ -203,19 +226,19 @@ def _is_positive(values):
 
 @jit
 def _bound(square):
-    """Return a norm that rounding cannot undercut."""
+    """Return an upper bound of a norm: 1e-9 is far more than the rounding error of its sum."""
     return math.sqrt(square) * (1.0 + 1e-9)
 
 
 @jit
 def _apart(norm, b_norm, both_positive):
-    """Return a bound of |x - b|."""
+    """Return an upper bound of |x - b|."""
     return math.sqrt(norm * norm + b_norm * b_norm) if both_positive else norm + b_norm
 
 
 @jit
 def _drifts(known, label, slot, drift):
-    """Return how far the mean has moved along a row and against it."""
+    """Return the drifts by which the score of a row may have risen and fallen."""
     if known.positive[label, slot]:
         return drift[_ALONG], drift[_AGAINST]
     return drift[_EITHER], drift[_EITHER]
@@ -230,7 +253,7 @@ def _note(known, label, slot, score, drift):
 
 @jit
 def _look(features, buffer, label, slot, known, drift):
-    """Find out about a buffered row anew."""
+    """Compute the score and the norm of a buffered row anew."""
     score, square = _weigh(features, *_row(buffer, label, slot))
     _note(known, label, slot, score, drift)
     known.norm[label, slot] = _bound(square)
@@ -238,7 +261,7 @@ def _look(features, buffer, label, slot, known, drift):
 
 @jit
 def _look_at_all(features, buffer, known, drift):
-    """Find out about all buffered rows anew."""
+    """Compute the scores and norms of all buffered rows anew."""
     for label in range(2):
         for slot in range(buffer.size[label]):
             _look(features, buffer, label, slot, known, drift)
@@ -246,7 +269,7 @@ def _look_at_all(features, buffer, known, drift):
 
 @jit
 def _doubts(known, label, slot, drift):
-    """Return how far a score may have risen and fallen since it was looked at."""
+    """Return how far the score of a row may have risen and fallen since it was computed."""
     norm = known.norm[label, slot]
     upward, downward = _drifts(known, label, slot, drift)
     rise = (upward * (1.0 + _ROUNDING) - known.rise[label, slot]) * norm
@@ -255,11 +278,16 @@ def _doubts(known, label, slot, drift):
 
 @jit
 def _sweep(indices, label, C, buffer, model, parameters, known, drift, x):
-    """Meet the new row with the buffered rows of the other class, oldest first."""
+    """Pair the new row with the buffered rows of the other class, oldest first (Algorithm 3).
+
+    Return its score, squared norm and whether it has no negative value, as they are at the end.
+    """
     features, other, sign, n = model.features, 1 - label, 2.0 * label - 1.0, indices.size
     capacity, phi, form = buffer.length.shape[1], parameters.phi, parameters.form
     shift, boost = shift_of(C, form), boost_of(model.tally[ROWS])
     score, square, positive = _weigh_new(x, n)
+    # Count the pairs, before the row changes the mean. Only the sign of a margin matters: the score
+    # of b is computed anew if drift or rounding may have changed it, and ties are decided by z.
     for slot in range(buffer.size[other]):
         rise, fall = _doubts(known, other, slot, drift)
         ahead = score - known.score[other, slot]
@@ -280,14 +308,18 @@ def _sweep(indices, label, C, buffer, model, parameters, known, drift, x):
         rise, fall = _doubts(known, other, slot, drift)
         doubt = rise if sign > 0.0 else fall
         doubt += _BLUR * (abs(score) + abs(known.score[other, slot]))
+        # Test 1: by the old score and the drift.
         if sign * (score - known.score[other, slot]) - doubt >= phi * apart:
             continue
+        # Test 2: by the score as it is, in one walk over b.
         b_indices, b_values = _row(buffer, other, slot)
         b_score, change = _weigh_pair(features, b_indices, b_values, x)
         _note(known, other, slot, b_score, drift)
         margin = sign * (score - b_score) - _BLUR * (abs(score) + abs(b_score))
+        # |x|^2 + change cancels where rows are close: 1e-9 of the bound covers its rounding error.
         if margin >= phi * math.sqrt(max(square + change, 0.0) + 1e-9 * apart * apart):
             continue
+        # Test 3: exactly.
         ahead, variance = _look_closely(features, b_indices, b_values, x, n, shift)
         alpha, beta = scw_step(sign * ahead, variance, C, phi)
         if (
@@ -295,6 +327,7 @@ def _sweep(indices, label, C, buffer, model, parameters, known, drift, x):
             and may_be_wide(variance, shift)
             and _narrow(features, indices, b_indices, b_values, x)
         ):
+            # The drift does not cover what narrowing does to the mean: all scores are recomputed.
             _reset(x, n)
             _look_at_all(features, buffer, known, drift)
             score, square, _ = _weigh_new(x, n)
@@ -306,6 +339,8 @@ def _sweep(indices, label, C, buffer, model, parameters, known, drift, x):
             gain = scw_information(alpha, variance, phi) if form == PRECISION else beta
             _fire(features, indices, b_indices, b_values, x, sign * alpha, gain, form, boost)
             model.tally[UPDATES] += 1
+            # The mean moves by alpha y S (x - b): the score of a row without negative values goes
+            # in the direction of y by at most alpha |x| |row|, the other way by alpha |b| |row|.
             drift[label] += alpha * (norm if both_positive else apart)
             drift[other] += alpha * (b_norm if both_positive else apart)
             drift[_EITHER] += alpha * apart
@@ -316,7 +351,7 @@ def _sweep(indices, label, C, buffer, model, parameters, known, drift, x):
 
 @kernel
 def learn(X, labels, weights, order, buffer, model, parameters):
-    """Stream the sparse rows `order` of `X` through CBR-diag."""
+    """Learn from the sparse rows `order` of `X`, in that order (Algorithm 1)."""
     features, shape, room = model.features, buffer.length.shape, buffer.values.shape[2] + 1
     known = _Known(
         np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape, np.bool_)
@@ -337,7 +372,7 @@ def learn(X, labels, weights, order, buffer, model, parameters):
             score, square, positive = _sweep(
                 indices, label, C, buffer, model, parameters, known, drift, x
             )
-            for k in range(values.size):
+            for k in range(values.size):  # a saved or copied model must hold no places
                 features[indices[k], PLACE] = 0.0
             if slot >= 0:
                 known.norm[label, slot], known.positive[label, slot] = _bound(square), positive

@@ -1,4 +1,14 @@
-"""Stochastic proximal AUC maximisation (Lei and Ying 2021): the square loss by class means."""
+"""Stochastic proximal AUC maximisation, SPAUC (Lei and Ying 2021).
+
+The square loss of all pairs is a sum of three terms: the variance of the scores within each class,
+of which each row is a sample, and the square loss of the two class means. With the class means
+m+ and m- and the share p of positives so far, a positive row has the gradient
+
+    g = (1 - p) w.(x - m+) (x - m+) + p (1 - p) (1 + w.(m- - m+)) (m- - m+),
+
+a negative one p and m- in the first term. The step is proximal in the L2 penalty, which divides
+instead of subtracting and cannot overshoot.
+"""
 
 from typing import NamedTuple
 
@@ -13,12 +23,12 @@ class Model(NamedTuple):
     """A linear ranker with the mean of each class."""
 
     w: np.ndarray
-    diverged: np.ndarray
+    diverged: np.ndarray  # (1,) the row at which a step was refused, or 0
     mean: np.ndarray  # (2, d)
 
 
 class Parameters(NamedTuple):
-    """What a step needs to know."""
+    """Hyper-parameters, as the kernels take them."""
 
     step: float
     regularization: float
@@ -27,11 +37,7 @@ class Parameters(NamedTuple):
 
 @jit
 def _row(x, label, weight, buffer, model, parameters, change):
-    """Meet a row that has just been counted.
-
-    The square loss of all pairs is the spread of each class's scores around their mean, of which
-    the row is a sample, and the square loss of the two means.
-    """
+    """Update the mean of a class with a row just counted, and take its step."""
     w, own, mean = model.w, model.mean[label], model.mean
     spread, gap = 0.0, 0.0
     for i in range(x.size):
@@ -43,6 +49,7 @@ def _row(x, label, weight, buffer, model, parameters, change):
     rows = buffer.seen[0] + buffer.seen[1]
     share, both = buffer.seen[1 - label] / rows, buffer.seen[0] / rows * buffer.seen[1] / rows
     step = parameters.step * row_weight(buffer, label, weight, parameters.balanced)
+    # The proximal step is w <- (w - step g) / (1 + step regularization), here as a change of w.
     shrinking = 1.0 + step * parameters.regularization
     for i in range(x.size):
         g = share * spread * (x[i] - own[i]) + both * (1.0 + gap) * (mean[0, i] - mean[1, i])
@@ -52,17 +59,21 @@ def _row(x, label, weight, buffer, model, parameters, change):
 
 @kernel
 def learn(X, labels, weights, order, buffer, model, parameters):
-    """Stream the rows `order` of `X` through SPAUC."""
+    """Learn from the rows `order` of `X`, in that order."""
     change = np.empty_like(model.w)
     for row in order:
         if weights[row] > 0.0:
+            # The step does not need these rows: they are kept to place the threshold, and counted.
             store(buffer, labels[row], X[row], False)
             _row(X[row], labels[row], weights[row], buffer, model, parameters, change)
 
 
 @kernel
 def learn_sparse(X, labels, weights, order, buffer, model, parameters):
-    """Stream the sparse rows `order` of `X` through SPAUC, one dense row at a time."""
+    """Learn from the sparse rows `order` of `X`, in that order.
+
+    Each row is written into a dense one and wiped out again: a step changes all weights anyway.
+    """
     x, change = np.zeros_like(model.w), np.empty_like(model.w)
     for row in order:
         if weights[row] > 0.0:

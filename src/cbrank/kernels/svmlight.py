@@ -1,7 +1,8 @@
-"""Text in svmlight form to arrays: ``label [qid:n] index:value index:value ... [# comment]``.
+"""svmlight text to arrays: ``label [qid:n] index:value index:value ... [# comment]``.
 
-The text is bytes whose last one is a newline, so every loop stops without looking at the end.
-Numbers that `numbers` leaves to the caller are listed in ``slow``.
+By hand because scikit-learn's reader takes whole files, and an error must name line and entry. The
+text is bytes that end with a newline, which ends every loop: none has to compare with the length.
+Numbers that ``numbers`` leaves to the caller are listed in `Parsed.slow`.
 """
 
 from typing import NamedTuple
@@ -11,7 +12,8 @@ import numpy as np
 from cbrank.kernels._jit import jit, kernel
 from cbrank.kernels.numbers import INFINITE, LEFT, NONE, digits, number
 
-ROWS, ENTRIES, SLOW, POSITION, FAULT, LINE = range(6)
+ROWS, ENTRIES, SLOW, POSITION, FAULT, LINE = range(6)  # places in `tally`
+# Faults: why a row cannot be read.
 NO_FAULT, BAD_LABEL, BAD_INDEX, BAD_VALUE, NO_COLON, NOT_ASCENDING, OUT_OF_RANGE, TOO_LARGE = range(
     8
 )
@@ -21,7 +23,7 @@ _SMALL_D, _SMALL_I, _SMALL_Q = 100, 105, 113
 
 
 class Parsed(NamedTuple):
-    """Room for the rows of one text, and what was found in it."""
+    """Arrays for the rows of one text, which `parse` fills."""
 
     labels: np.ndarray  # (rows,) float64
     lines: np.ndarray  # (rows,) int64, from 0
@@ -33,7 +35,7 @@ class Parsed(NamedTuple):
 
 
 def room(size: int, rows: int) -> Parsed:
-    r"""Make room for up to `rows` rows of any text of `size` bytes.
+    r"""Allocate for up to `rows` rows of any text of `size` bytes, so that `parse` checks no room.
 
     The shortest row is ``1\n``, the shortest entry `` 1:1``; a slow number has 5 bytes or more.
     """
@@ -55,8 +57,8 @@ def parse(
 ) -> None:
     """Read up to `rows` rows that begin between `start` and `stop_at`.
 
-    Indices count from `base` and end below `limit`, at most 2^31 - 1. Position is then where to
-    go on or, with a fault, where the faulty word begins.
+    Indices count from `base`, 0 or 1, and end below `limit`, at most 2^31 - 1. POSITION in `tally`
+    is where to go on or, with a fault, where the faulty word begins.
     """
     labels, lines, indptr, indices, values, slow, tally = out
     at, row, entry, n_slow, fault, line = start, 0, 0, 0, NO_FAULT, 0
@@ -132,7 +134,7 @@ def _leave(slow, place, target, start, stop):
 
 @jit
 def _skip_query(text, at):
-    """Pass over ``qid:n`` and the blanks after it."""
+    """Return the position behind ``qid:n`` and the blanks after it; bipartite ranking has no queries."""
     if text[at] != _SMALL_Q or text[at + 1] != _SMALL_I or text[at + 2] != _SMALL_D:
         return at
     if text[at + 3] != _COLON:

@@ -1,7 +1,8 @@
-"""Matrix products by one thread: how many there are changes the last bits of a sum.
+"""One BLAS thread during matrix products, for the sake of reproducibility.
 
-BLAS shares large products out among its threads, so the same rows would give other bytes under another
-``OMP_NUM_THREADS`` or on other processors, and a run that was killed and resumed there another model.
+BLAS splits large products among its threads, and the split changes the last bits of the sums. With
+another ``OMP_NUM_THREADS``, or on a machine with other cores, the same rows would give another model,
+and a run that is killed and resumed would not end with the bytes of one that was not.
 """
 
 import functools
@@ -13,9 +14,10 @@ from threadpoolctl import ThreadpoolController
 
 
 class _OneThread:
-    """Keep BLAS to one thread for as long as anyone, in any thread, is inside.
+    """A context manager that keeps BLAS to one thread while any Python thread is inside.
 
-    An interrupt on the way in or out takes nobody's threads away for good.
+    threadpoolctl's own limits are restored by whoever leaves first; hence the count. An interrupt
+    on the way in or out must not leave BLAS at one thread for good.
     """
 
     def __init__(self) -> None:
@@ -41,7 +43,7 @@ class _OneThread:
             if not self._inside:
                 try:
                     self._give_back()
-                except BaseException:
+                except BaseException:  # interrupted half way: do it again, then raise
                     self._give_back()
                     raise
 
@@ -52,7 +54,7 @@ class _OneThread:
 
 @functools.cache
 def _libraries() -> list[Any]:
-    """Return NumPy's BLAS and SciPy's, which Numba's products use."""
+    """Return the BLAS libraries of NumPy and of SciPy; Numba's ``np.dot`` calls the latter."""
     importlib.import_module("scipy.linalg.cython_blas")
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 

@@ -1,4 +1,8 @@
-"""Online Uni-Exp: the weighted univariate exponential loss (Kotlowski et al. 2011)."""
+"""Online Uni-Exp: the weighted univariate exponential loss (Kotlowski et al. 2011).
+
+A loss of single rows, not pairs, whose regret bounds that of the ranking: with the share p of the
+row's class so far, w += step y exp(-y w.x) / (2 p) x.
+"""
 
 import math
 from typing import NamedTuple
@@ -10,6 +14,7 @@ from cbrank.kernels.buffers import row_weight, store, store_sparse
 from cbrank.kernels.steps import take_step, take_step_sparse
 from cbrank.kernels.vectors import dot, dot_sparse
 
+# exp(50) = 5e21 is far beyond a useful step: `take_step` sees the divergence before exp overflows.
 _LARGEST_EXPONENT = 50.0
 
 
@@ -21,7 +26,7 @@ class Model(NamedTuple):
 
 
 class Parameters(NamedTuple):
-    """What a step needs to know."""
+    """Hyper-parameters, as the kernels take them."""
 
     step: float
     balanced: bool
@@ -29,7 +34,7 @@ class Parameters(NamedTuple):
 
 @jit
 def _pull(score, label, weight, buffer, parameters):
-    """Return the factor of x in the step of a row just counted."""
+    """Return the factor of x in the step for a row just counted."""
     sign = 2.0 * label - 1.0
     share = buffer.seen[label] / (buffer.seen[0] + buffer.seen[1])
     step = parameters.step * row_weight(buffer, label, weight, parameters.balanced)
@@ -38,10 +43,11 @@ def _pull(score, label, weight, buffer, parameters):
 
 @kernel
 def learn(X, labels, weights, order, buffer, model, parameters):
-    """Stream the rows `order` of `X` through Uni-Exp."""
+    """Learn from the rows `order` of `X`, in that order."""
     for row in order:
         if weights[row] > 0.0:
             x, label = X[row], labels[row]
+            # The step does not need these rows: they are kept to place the threshold, and counted.
             store(buffer, label, x, False)
             pull = _pull(dot(model.w, x), label, weights[row], buffer, parameters)
             take_step(model.w, pull * x, model.diverged, buffer.seen.sum())
@@ -49,7 +55,7 @@ def learn(X, labels, weights, order, buffer, model, parameters):
 
 @kernel
 def learn_sparse(X, labels, weights, order, buffer, model, parameters):
-    """Stream the sparse rows `order` of `X` through Uni-Exp."""
+    """Learn from the sparse rows `order` of `X`, in that order."""
     for row in order:
         if weights[row] > 0.0:
             label, begin, end = labels[row], X.indptr[row], X.indptr[row + 1]

@@ -1,10 +1,16 @@
-"""Products and differences of dense and sparse rows."""
+"""Products and differences of dense and sparse rows.
+
+Loops rather than ``np.dot``: Numba inlines them into the sweeps, and their sums do not depend on
+the number of BLAS threads.
+"""
 
 import numpy as np
 
 from cbrank.kernels._jit import jit
 
-_FEW = 9  # rows whose median is an origin: four of them may be outliers
+# Rows whose median is taken as the origin: the median of nine stands up to four outliers, and more
+# rows would cost more in each call.
+_FEW = 9
 
 
 @jit
@@ -27,7 +33,11 @@ def dot_sparse(weights, indices, values):
 
 @jit
 def margin_of(mu, x, b):
-    """Return mu . (x - b)."""
+    """Return mu . (x - b).
+
+    Not as mu . x - mu . b: equal rows then have a margin of exactly zero, which is a tie, and rows
+    that share a huge value lose no digits to it.
+    """
     total = 0.0
     for i in range(mu.size):
         total += mu[i] * (x[i] - b[i])
@@ -36,12 +46,17 @@ def margin_of(mu, x, b):
 
 @jit
 def centre(X, rows, origin):
-    """Write, column by column, the median of a few of the rows: outliers cannot drag it away."""
+    """Write to `origin` the median, by column, of a few rows evenly spread over `rows`.
+
+    The bounds |x - b| <= |x - r| + |b - r| of the sweeps are tight if the origin r lies amid the
+    rows. A mean would follow an outlier or a sentinel value away from them.
+    """
     few = min(rows.size, _FEW)
     values = np.empty(few)
     for i in range(origin.size):
         for k in range(few):
             value, place = X[rows[k * (rows.size - 1) // max(few - 1, 1)], i], k
+            # Insertion sort, as np.median would allocate an array for every column.
             while place > 0 and values[place - 1] > value:
                 values[place] = values[place - 1]
                 place -= 1
@@ -51,7 +66,10 @@ def centre(X, rows, origin):
 
 @jit
 def multiply(matrix, vector, out):
-    """Write matrix . vector, four rows at a time so that each number of the vector is read once."""
+    """Write matrix . vector to `out`.
+
+    Four rows at a time: each number of the vector is then loaded once for four products.
+    """
     n, i = matrix.shape[0], 0
     while i + 4 <= n:
         a, b, c, d = 0.0, 0.0, 0.0, 0.0
@@ -69,7 +87,11 @@ def multiply(matrix, vector, out):
 
 @jit
 def multiply_two(matrix, one, other, out, other_out):
-    """Write the products of a matrix with two vectors."""
+    """Write the products of a matrix with two vectors.
+
+    Three rows at a time: the six running sums stay in registers, and each number of the matrix is
+    loaded once for both vectors.
+    """
     n, i = matrix.shape[0], 0
     while i + 3 <= n:
         a, b, c, d, e, f = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -90,7 +112,10 @@ def multiply_two(matrix, one, other, out, other_out):
 
 @jit
 def difference(x_indices, x_values, b_indices, b_values, indices, values):
-    """Write x - b of two sparse rows; return how many features it touches."""
+    """Write the indices and values of x - b for two sparse rows; return how many there are.
+
+    A merge of two sorted lists: indices of a row ascend.
+    """
     i, k, n = 0, 0, 0
     while i < x_indices.size or k < b_indices.size:
         if k == b_indices.size or (i < x_indices.size and x_indices[i] < b_indices[k]):

@@ -1,9 +1,14 @@
-"""The exact AUC of a sliding window: a treap over the scores that counts both classes.
+"""The exact AUC of a sliding window, in O(log w) per row.
 
-A row's place in the ring is its node in the tree, so eviction needs no search. Priorities
-belong to places, drawn once: rows come to places in the order of the stream, whatever their
-scores, so at any time the tree has the shape of a random one. One node more, ``nil``, is
-every missing child and, with its left child, the parent of the root.
+A treap (a search tree by score that is a heap by random priority) counts the rows of each class in
+every subtree. So the number of rows of the other class below a score is found on one path from the
+root, and the number of pairs ranked right is updated with each row that enters or leaves. Counts are
+integers: no rounding error builds up, however long the stream.
+
+The last w rows are a ring buffer, and a row's place in the ring is its node in the tree, so that
+evicting the oldest needs no search. Priorities are drawn once for the places: rows come to
+places in the order of the stream, whatever their scores, and the tree is always a random one. One
+extra node, ``nil``, stands for every missing child; its left child is the root.
 """
 
 import math
@@ -13,24 +18,24 @@ import numpy as np
 
 from cbrank.kernels._jit import jit, kernel
 
-LEFT, RIGHT, PARENT = range(3)
-NEXT, ROWS, TWICE_RIGHT = range(3)
+LEFT, RIGHT, PARENT = range(3)  # places in `links`
+NEXT, ROWS, TWICE_RIGHT = range(3)  # places in `tally`
 NEGATIVE = 0
 
 
 class Window(NamedTuple):
-    """The last w rows, w + 1 nodes over them, and what they add up to."""
+    """The last w rows, the w + 1 nodes of their tree, and running totals."""
 
     scores: np.ndarray  # (w,)
     labels: np.ndarray  # (w,)
-    priority: np.ndarray  # (w + 1,) a child's is below its parent's
+    priority: np.ndarray  # (w + 1,) lower for a child than for its parent
     links: np.ndarray  # (w + 1, 3) left, right, parent
     counts: np.ndarray  # (w + 1, 2) rows of each class in the subtree
     tally: np.ndarray  # (3,) next place, rows held, twice the pairs ranked right
 
 
 def empty(size: int) -> Window:
-    """Make a window for `size` rows."""
+    """Make an empty window for `size` rows."""
     priority = np.append(np.random.default_rng(0).permutation(size), -1).astype(np.int64)
     return Window(
         scores=np.zeros(size),
@@ -44,7 +49,7 @@ def empty(size: int) -> Window:
 
 @kernel
 def slide(window: Window, labels: np.ndarray, scores: np.ndarray) -> None:
-    """Take rows in, each in place of the oldest once the window is full."""
+    """Add rows, each in place of the oldest once the window is full."""
     size = window.scores.size
     for i in range(scores.size):
         place = window.tally[NEXT]
@@ -90,7 +95,10 @@ def _evict(window: Window, node: int) -> None:
 
 @jit
 def _twice_right(window: Window, node: int) -> int:
-    """Twice the pairs, ties half, ranked right between a row and the tree's opposite class."""
+    """Twice the pairs ranked right (a tie is half a pair) of a row with the other class in the tree.
+
+    Twice the rows below the score plus those tied with it is those below it plus those up to it.
+    """
     score, opposite = window.scores[node], 1 - window.labels[node]
     ranked_below = _count_below(window, score, opposite, False)
     ranked_below += _count_below(window, score, opposite, True)
@@ -118,7 +126,7 @@ def _count_below(window: Window, score: float, label: int, inclusive: bool) -> i
 
 @jit
 def _hang(window: Window, leaf: int) -> None:
-    """Hang a row's node where its score belongs, behind its equals."""
+    """Add a row's node as a leaf where its score belongs, behind equal scores."""
     nil = window.scores.size
     parent, side = nil, LEFT
     node = window.links[nil, LEFT]
@@ -134,7 +142,7 @@ def _hang(window: Window, leaf: int) -> None:
 
 @jit
 def _count_row(window: Window, node: int, change: int) -> None:
-    """Add a row to, or take it from, the counts between its node and the root."""
+    """Add a row to the counts on the path from its node to the root, or subtract it."""
     label = window.labels[node]
     while node != window.scores.size:
         window.counts[node, label] += change
@@ -166,7 +174,7 @@ def _first_child(window: Window, node: int) -> int:
 
 @jit
 def _rotate_up(window: Window, node: int) -> None:
-    """Let a node and its parent change places."""
+    """Rotate a node above its parent; counts of the two subtrees are updated."""
     links, counts = window.links, window.counts
     parent = links[node, PARENT]
     grandparent = links[parent, PARENT]

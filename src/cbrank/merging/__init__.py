@@ -6,18 +6,21 @@
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cbrank import kernels
 from cbrank.merging import buffers, gaussians
 from cbrank.merging.agreement import refuse_different
-from cbrank.rankers.cbr import CBRanker, Learned
 from cbrank.rankers.halving import Halving, ended
+
+if TYPE_CHECKING:
+    from cbrank.rankers import CBRanker
+    from cbrank.rankers.cbr import Learned
 
 __all__ = ["merge", "tempered"]
 
 
-def merge(rankers: Sequence[CBRanker], prior: CBRanker | None = None) -> CBRanker:
+def merge(rankers: "Sequence[CBRanker]", prior: "CBRanker | None" = None) -> "CBRanker":
     """Return the ranker of all rows that several rankers learned from apart.
 
     Gaussians are multiplied, with the prior that all of them began with counted once. Counts of
@@ -76,16 +79,16 @@ def merge(rankers: Sequence[CBRanker], prior: CBRanker | None = None) -> CBRanke
         known.buffer if known else None,
         reservoir=parts[0].policy == "reservoir",
     )
-    return parts[0].like(Learned(model, buffer, _halving_ended(learned, known)))
+    return parts[0].like(type(learned[0])(model, buffer, _halving_ended(learned, known)))
 
 
-def _halving_ended(learned: Sequence[Learned], known: Learned | None) -> Halving | None:
+def _halving_ended(learned: "Sequence[Learned]", known: "Learned | None") -> Halving | None:
     """Return the end of the rankers' choices of C, if they had to choose."""
     halvings = [part.halving for part in learned if part.halving is not None]
     return ended(halvings, known.halving if known else None) if halvings else None
 
 
-def tempered(merged: CBRanker, prior: CBRanker, shards: int) -> CBRanker:
+def tempered(merged: "CBRanker", prior: "CBRanker", shards: int) -> "CBRanker":
     """Return what `merge` made of a further round, its mean moved less far from the prior.
 
     Shards that go on from one prior mend the same faults, each in full: their moves add up to too

@@ -2,12 +2,14 @@
 
 import reprlib
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cbrank.merging.gaussians import variances
-from cbrank.rankers.cbr import CBRanker
+
+if TYPE_CHECKING:
+    from cbrank.rankers import CBRanker
 
 
 def refuse_different(rankers: Sequence[Any], prior: Any) -> None:
@@ -52,15 +54,15 @@ def _difference(fact: str, value: Any, other: Any) -> tuple[str, str, str]:
 
 
 def _refuse_other_kinds(name: str, ranker: Any) -> None:
-    if not isinstance(ranker, CBRanker):
-        raise ValueError(  # noqa: TRY004
+    if not hasattr(ranker, "learned"):
+        raise ValueError(
             f"{name} is {ranker!r}: only a CBRanker, whose model is a Gaussian, can be merged."
         )
     if not ranker.__sklearn_is_fitted__():
         raise ValueError(f"{name} has learned nothing yet: leave it out, or fit it.")
 
 
-def _refuse_no_covariance(name: str, ranker: CBRanker) -> None:
+def _refuse_no_covariance(name: str, ranker: "CBRanker") -> None:
     """Refuse what no ranker learns, and only files from elsewhere may hold."""
     model = ranker.learned().model
     held = variances(model)
@@ -76,7 +78,7 @@ def _refuse_no_covariance(name: str, ranker: CBRanker) -> None:
     )
 
 
-def _facts(ranker: CBRanker) -> dict[str, Any]:
+def _facts(ranker: "CBRanker") -> dict[str, Any]:
     """Return what rankers must have in common, by name."""
     names = getattr(ranker, "feature_names_in_", None)
     _, state = ranker.get_state()

@@ -1,4 +1,4 @@
-"""Measures of a ranking: the ROC curve, the certainty of its area, and the AUC of a stream."""
+"""Metrics of a ranking: operating points of the ROC curve, AUC intervals, AUC of a stream."""
 
 from cbrank.metrics.interval import AUCInterval, auc_interval
 from cbrank.metrics.progressive import ProgressiveAUC

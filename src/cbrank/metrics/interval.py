@@ -1,4 +1,7 @@
-"""How sure an AUC is: DeLong's variance in O(n log n)."""
+"""Confidence intervals of an AUC, by DeLong's variance in O(n log n).
+
+By hand because neither SciPy nor scikit-learn has it.
+"""
 
 import math
 from typing import Any, NamedTuple
@@ -12,7 +15,7 @@ from cbrank.metrics.roc import checked
 
 
 class AUCInterval(NamedTuple):
-    """An AUC and where the true one lies.
+    """An AUC with its confidence interval.
 
     Parameters
     ----------
@@ -52,7 +55,7 @@ def auc_interval(
     y_score : array-like of shape (n_samples,)
         Finite scores; the greater, the more positive.
     confidence : float, default=0.95
-        How often such an interval is to hold the true AUC, between 0 and 1.
+        The confidence level, between 0 and 1: how often such intervals hold the true AUC.
     pos_label : int, float, bool or str, default=None
         The positive label. By default the greater of the two.
 
@@ -70,10 +73,10 @@ def auc_interval(
     The variance is that of DeLong, DeLong and Clarke-Pearson [1]_, from midranks [2]_. The
     interval is symmetric on the scale ``log(AUC / (1 - AUC))`` and has Satterthwaite's degrees of
     freedom, so it stays between 0 and 1 and holds the true AUC more often than ``auc`` plus and
-    minus 1.96 ``std``. With ten positives and an AUC near 1 it still promises too much.
+    minus 1.96 ``std``. With ten positives and an AUC near 1 its coverage is still too low.
 
-    Where all rows are ranked right, or all wrong, the variance says nothing; the interval is then
-    the exact one of as many independent pairs as the smaller class has rows.
+    If all pairs are ranked right, or all wrong, DeLong's variance is 0; the interval is then the
+    exact binomial one for as many independent pairs as the smaller class has rows.
 
     References
     ----------
@@ -122,6 +125,6 @@ def _delong(
 
 
 def _freedom(variances: NDArray[np.float64], sizes: NDArray[np.int64]) -> float:
-    """Return Satterthwaite's degrees of freedom; any number where there is no variance."""
+    """Return Satterthwaite's degrees of freedom; without variance any number will do."""
     spread = (variances**2 / (sizes - 1)).sum()
     return float(variances.sum() ** 2 / spread) if spread > 0 else 1.0

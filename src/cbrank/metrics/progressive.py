@@ -1,4 +1,4 @@
-"""The AUC of a stream's last rows."""
+"""The AUC of the last rows of a stream."""
 
 from numbers import Integral
 from typing import Any, Self
@@ -16,20 +16,20 @@ from cbrank.metrics.roc import check_none_missing, forbid
 class ProgressiveAUC(Owner):
     """Exact ROC AUC of the last rows of a stream.
 
-    Score each row before learning from it and hand both to `update`: what `get` returns is
-    then an honest measure of how the learner ranks rows it has not seen. Ties count half. A
-    row takes O(log window) time; pairs are counted in integers, so no error builds up.
+    Score each row before learning from it and pass label and score to `update`: `get` is then the
+    AUC on rows that the learner had not seen, without a test set. Ties count half. A row takes
+    O(log window) time; pairs are counted in integers, so that no rounding error builds up.
 
     Parameters
     ----------
     window : int, default=1000
-        How many of the last rows to measure.
+        How many of the last rows count.
     pos_label : int, float, bool or str, default=1
         The positive label; every other label is negative.
 
     See Also
     --------
-    sklearn.metrics.roc_auc_score : The same measure of rows that are all at hand.
+    sklearn.metrics.roc_auc_score : The AUC of all rows at once.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class ProgressiveAUC(Owner):
         self._window = kernels.window_auc.empty(self.window)
 
     def __getstate__(self) -> dict[str, Any]:
-        with self._own.lock:  # links that are half changed would lead nowhere
+        with self._own.lock:  # a copy in the middle of an update would have broken links
             window = type(self._window)(*map(np.copy, self._window))
             return super().__getstate__() | {"_window": window}
 
@@ -56,7 +56,7 @@ class ProgressiveAUC(Owner):
 
     @property
     def n_rows(self) -> int:
-        """Rows measured now, at most `window`.
+        """Rows in the window now.
 
         Returns
         -------
@@ -72,14 +72,14 @@ class ProgressiveAUC(Owner):
         return kernels.window_auc.n_rows(self._window)
 
     def update(self, y_true: ArrayLike, y_score: ArrayLike) -> Self:
-        """Take in scored rows, in order.
+        """Add scored rows, in order.
 
         Parameters
         ----------
         y_true : scalar or array-like of shape (n_samples,)
             Labels.
         y_score : scalar or array-like of shape (n_samples,)
-            Scores, infinite ones too.
+            Scores; they may be infinite.
 
         Returns
         -------
@@ -89,7 +89,7 @@ class ProgressiveAUC(Owner):
         Raises
         ------
         ValueError
-            If a score is not a number or the lengths differ; no row is then taken in.
+            If a score is NaN or the lengths differ; no row is then added.
 
         Examples
         --------
@@ -124,7 +124,10 @@ class ProgressiveAUC(Owner):
 
 
 def _rows(name: str, values: ArrayLike, dtype: type | None = None) -> NDArray[Any]:
-    """Copy a scalar or a column; scikit-learn's checks would cost a hundred rows' counting."""
+    """Copy a scalar or a column.
+
+    Not by scikit-learn's checks, which take as long as counting a hundred rows.
+    """
     if isinstance(values, np.ndarray):
         refuse_masked(name, values)
     array = np.array(values, dtype=dtype)

@@ -1,4 +1,4 @@
-"""The ROC curve: its area and its point of least cost."""
+"""The ROC curve: its area, and the operating point of least cost."""
 
 import math
 from fractions import Fraction
@@ -84,8 +84,9 @@ def optimal_operating_point(
 
     Notes
     -----
-    Costs and prior are read as the decimal numbers they print as, and close calls are settled
-    by fractions. So ties are ties: with whole sample weights nothing is rounded.
+    Costs and prior are taken as the decimal numbers that they print as, and points whose costs
+    differ by no more than rounding are compared in exact fractions: with whole sample weights a
+    tie is a tie.
 
     Examples
     --------
@@ -111,7 +112,7 @@ def operating_point_of(
     cost_fn: float,
     prior: float | None,
 ) -> OperatingPoint:
-    """Do what `optimal_operating_point` does without checks, most of its time on a few rows."""
+    """Do what `optimal_operating_point` does without its checks, which dominate on a few rows."""
     curve = _curve(positive, scores, weights)
     best = _cheapest(curve, cost_fp, cost_fn, prior)
     return OperatingPoint(
@@ -182,9 +183,10 @@ def auc_of(
 ) -> float:
     """Return the share of (positive, negative) pairs ranked right, ties half, without checks.
 
-    Whole weights make whole counts, so equal rankings have equal AUCs to the last bit; and it
-    takes a tenth of the time of scikit-learn's function.
+    Counts of whole weights are exact, so that equal rankings have exactly equal AUCs; and it takes
+    a tenth of the time of scikit-learn's function.
     """
+    # Scaled by a power of two, which is exact: products of counts then cannot overflow.
     near_one = np.ldexp(weights, -np.frexp(weights.max())[1])
     _, fp, tp = _curve(positive, scores, near_one)
     below = fp[-1] - (fp[1:] + fp[:-1]) / 2
@@ -192,7 +194,7 @@ def auc_of(
 
 
 class _RocCounts(NamedTuple):
-    """Weight of the rows called positive at each threshold, from none of them to all."""
+    """Weight of the false and true positives at each threshold, from no row called positive to all."""
 
     thresholds: NDArray[np.float64]
     fp: NDArray[np.float64]
@@ -221,7 +223,7 @@ def _cheapest(curve: _RocCounts, cost_fp: float, cost_fn: float, prior: float | 
 
 
 def _first_least(curve: _RocCounts, per_fp: Fraction) -> int:
-    """Minimise ``per_fp * fp - tp``: in floats first, then exactly among the nearly least."""
+    """Return the first minimum of ``per_fp * fp - tp``: in floats, then among near ties exactly."""
     a_fp, a_tp = (float(per_fp), 1.0) if per_fp < 1 else (1.0, float(1 / per_fp))
     cost = a_fp * curve.fp - a_tp * curve.tp
     rounding = 4 * np.finfo(np.float64).eps * (curve.fp[-1] + curve.tp[-1])
@@ -296,6 +298,7 @@ def _weights(sample_weight: ArrayLike | None, positive: NDArray[np.bool_]) -> ND
     forbid(~(np.isfinite(weights) & (weights >= 0)), weights, "sample_weight must be 0 or more")
     if not (weights[positive].any() and weights[~positive].any()):
         raise ValueError("sample_weight leaves only one class with rows that count")
+    # Sums of whole weights below 2^53 are exact; larger weights are scaled so that none overflows.
     largest = float(weights.max())
     return weights if largest < 2.0**53 else weights / largest
 

@@ -12,11 +12,11 @@ from sklearn.pipeline import Pipeline
 from cbrank.methods import ESTIMATORS
 from cbrank.modelfile.container import Arrays, Facts, ModelFileError, brief
 from cbrank.modelfile.values import from_json, take, texts_to_arrays, to_json, under, within
-from cbrank.streams.columns_state import MOST_COLUMNS
+from cbrank.streams.rows import MOST_COLUMNS
 from cbrank.streams.texts import Texts
 
 if TYPE_CHECKING:
-    from cbrank.rankers import Ranker
+    from cbrank.rankers.base import Ranker
 
 # The classes that a file may hold beside rankers, and their modules. Like a ranker, such a class has
 # a method `get_state() -> (arrays, facts)` and a class method `from_state(arrays, facts)`, which

@@ -1,6 +1,5 @@
 """The rankers: scikit-learn estimators around the kernels."""
 
-from cbrank.rankers._base import Ranker as Ranker
 from cbrank.rankers.adaoam import AdaOAMRanker
 from cbrank.rankers.cbr import CBRanker
 from cbrank.rankers.cbr_cv import CBRankerCV

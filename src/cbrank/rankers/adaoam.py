@@ -7,8 +7,8 @@ import numpy as np
 
 from cbrank import kernels
 from cbrank.parameters import POSITIVE, Parameter, Table, common, regularization, step
-from cbrank.rankers._base import Ranker
-from cbrank.rankers._memory import refuse_if_too_large
+from cbrank.rankers.base import Ranker
+from cbrank.rankers.memory import refuse_if_too_large
 
 
 class AdaOAMRanker(Ranker):
@@ -82,7 +82,7 @@ class AdaOAMRanker(Ranker):
         self.n_passes = n_passes
         self.random_state = random_state
 
-    def takes_dense_rows(self) -> bool:
+    def _needs_matrix(self) -> bool:
         return True
 
     def _new_model(self, n_features: int) -> Any:

@@ -14,10 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from cbrank import kernels
 from cbrank.parameters import CBR, Table
 from cbrank.rankers import checks, halving
-from cbrank.rankers._base import DENSE_BLOCK, Batch, Ranker
-from cbrank.rankers._memory import refuse_if_too_large
-from cbrank.rankers._state import refilled
+from cbrank.rankers.base import DENSE_BLOCK, Batch, Ranker
 from cbrank.rankers.halving import Halving
+from cbrank.rankers.memory import refuse_if_too_large
+from cbrank.rankers.state import refilled
 
 Scores = NDArray[np.float64]
 
@@ -116,7 +116,7 @@ class CBRanker(Ranker):
         self.n_passes = n_passes
         self.random_state = random_state
 
-    def takes_dense_rows(self) -> bool:
+    def _needs_matrix(self) -> bool:
         return self.covariance == "full"
 
     def _new_model(self, n_features: int) -> Any:
@@ -193,6 +193,13 @@ class CBRanker(Ranker):
         -------
         Learned
             Its model, its buffer and where its choice of C stands; not copied.
+
+        Examples
+        --------
+        >>> from cbrank import CBRanker
+        >>> ranker = CBRanker(C=1.0).partial_fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
+        >>> ranker.learned().buffer.seen
+        array([1, 1])
         """
         return Learned(self._model, self._buffer, getattr(self, "_halving", None))
 
@@ -203,6 +210,12 @@ class CBRanker(Ranker):
         -------
         FullModel, DiagonalModel or SparseModel
             A standard Gaussian that has met no pair.
+
+        Examples
+        --------
+        >>> from cbrank import CBRanker
+        >>> CBRanker(C=1.0).partial_fit([[0.0, 1.0], [1.0, 1.0]], [0, 1]).prior().mu
+        array([0., 0.])
         """
         return self._new_model(self.n_features_in_)
 
@@ -218,6 +231,13 @@ class CBRanker(Ranker):
         -------
         CBRanker
             A ranker that can go on learning.
+
+        Examples
+        --------
+        >>> from cbrank import CBRanker
+        >>> ranker = CBRanker(C=1.0).partial_fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
+        >>> ranker.like(ranker.learned()._replace(model=ranker.prior())).coef_
+        array([[0., 0.]])
         """
         other = copy(self)
         for name in {"_model", "_buffer", "_others", "_halving"} & vars(other).keys():

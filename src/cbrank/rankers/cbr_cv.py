@@ -27,9 +27,9 @@ from cbrank.parameters import (
     assign,
     signature,
 )
-from cbrank.rankers._base import Rows
-from cbrank.rankers._state_checks import Arrays, Facts
+from cbrank.rankers.base import Rows
 from cbrank.rankers.cbr import CBRanker, Scores
+from cbrank.rankers.state_checks import Arrays, Facts
 
 _LARGEST_EXPONENT = 10  # the paper's grid is 2^-10, ..., 2^10
 
@@ -258,6 +258,14 @@ class CBRankerCV(CBRanker):
             The arrays, not copied.
         facts : dict
             The class's name, parameters and other values.
+
+        Examples
+        --------
+        >>> from cbrank import CBRankerCV
+        >>> X, y = [[0.0], [1.0], [2.0], [3.0]], ["no", "yes", "no", "yes"]
+        >>> ranker = CBRankerCV(Cs=[0.5, 1.0], cv=2, shuffle=False).fit(X, y)
+        >>> ranker.get_state()[1]["class"]
+        'CBRanker'
         """
         return self.to_cbranker().get_state()
 
@@ -268,6 +276,14 @@ class CBRankerCV(CBRanker):
         -------
         CBRanker
             With the C chosen and what has been learned, which both then share.
+
+        Examples
+        --------
+        >>> from cbrank import CBRankerCV
+        >>> X, y = [[0.0], [1.0], [2.0], [3.0]], ["no", "yes", "no", "yes"]
+        >>> ranker = CBRankerCV(Cs=[0.5, 1.0], cv=2, shuffle=False).fit(X, y)
+        >>> ranker.to_cbranker()
+        CBRanker(C=0.5, shuffle=False)
         """
         ranker = CBRanker(self.C_, **self._shared())
         search = {

@@ -7,7 +7,7 @@ import numpy as np
 
 from cbrank import kernels
 from cbrank.parameters import NOT_NEGATIVE, POSITIVE, Parameter, Table, common, step
-from cbrank.rankers._base import Ranker
+from cbrank.rankers.base import Ranker
 
 
 class FTRLAUCRanker(Ranker):

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from cbrank import kernels
 
 if TYPE_CHECKING:
-    from cbrank.rankers._base import Batch
+    from cbrank.rankers.base import Batch
     from cbrank.rankers.cbr import CBRanker
 
 Floats = NDArray[np.float64]

@@ -7,7 +7,7 @@ import numpy as np
 
 from cbrank import kernels
 from cbrank.parameters import BUFFER_SIZE, POSITIVE, Parameter, Table, common
-from cbrank.rankers._base import Ranker
+from cbrank.rankers.base import Ranker
 
 
 class OAMRanker(Ranker):

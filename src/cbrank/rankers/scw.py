@@ -9,8 +9,8 @@ from scipy.special import ndtri
 
 from cbrank import kernels
 from cbrank.parameters import COVARIANCE, POSITIVE, Parameter, Table, common, eta
-from cbrank.rankers._base import Ranker
-from cbrank.rankers._memory import refuse_if_too_large
+from cbrank.rankers.base import Ranker
+from cbrank.rankers.memory import refuse_if_too_large
 
 
 class SCWRanker(Ranker):
@@ -82,7 +82,7 @@ class SCWRanker(Ranker):
         self.n_passes = n_passes
         self.random_state = random_state
 
-    def takes_dense_rows(self) -> bool:
+    def _needs_matrix(self) -> bool:
         return self.covariance == "full"
 
     def _new_model(self, n_features: int) -> Any:

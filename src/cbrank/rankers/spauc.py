@@ -7,7 +7,7 @@ import numpy as np
 
 from cbrank import kernels
 from cbrank.parameters import Table, common, regularization, step
-from cbrank.rankers._base import Ranker
+from cbrank.rankers.base import Ranker
 
 
 class SPAUCRanker(Ranker):

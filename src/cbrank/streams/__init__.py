@@ -1,6 +1,6 @@
-r"""From bytes to chunks of rows: what the command line reads, and where it stopped.
+r"""Read rows from files in chunks: svmlight text, CSV and Parquet, plain or compressed.
 
-The interface, for whoever trains from files::
+In short::
 
     columns = Columns(label="clicked", positive="yes", id="row", drop=["ip"],
                       categorical={"city": "onehot", "page": "hash:12", "plan": ["free", "paid"]},
@@ -13,29 +13,29 @@ The interface, for whoever trains from files::
             chunk.y          # (n,) int64: 1 for the positive label, 0 for the other; None if unread
             chunk.ids        # list of str, or None
             chunk.position   # Position after this chunk
-    stream.position, stream.bytes_read, stream.bytes_total   # so far; compressed bytes; None = unknown
-    stream.complaints, stream.notes                           # sentences to show, the first few
+    stream.position, stream.bytes_read, stream.bytes_total   # so far; bytes on disk; None = unknown
+    stream.complaints, stream.notes                           # messages about skipped rows, and others
 
 * ``open_stream(paths, columns=..., format=None | "svmlight" | "csv" | "parquet", learn=True,
-  labels=True)``: a path, "-", a glob or a list of them. Training and updating learn
-  (``learn=True``): the header, the two labels, new categories and new indices widen ``columns``.
-  Evaluating does not (``learn=False``): what the model never saw is left out. Scoring reads no
-  labels either (``labels=False``): the label column may be missing, ``chunk.y`` is None.
-* `Columns` is what the columns mean. It travels with the model: ``columns.get_state()`` gives
-  ``(arrays, facts)``, ``Columns.from_state(arrays, facts)`` takes them back. ``columns.classes_``
-  are the two labels as text, the positive one last (so a ranker starts with ``classes=[0, 1]``);
-  ``columns.width_`` is the width so far; ``columns.feature_names()`` names the features.
-* `Position` is JSON: ``position.to_json()``, ``Position.from_json(facts)``. With
-  ``open_stream(..., start=position)`` and the columns as they were then, exactly the remaining
-  rows come, in the same chunks (a chunk ends at each ``chunk_rows`` rows of a file, at 32 MiB of
-  text or numbers and at the file's end, so it never spans two files). A file that changed is
-  refused.
-* `StreamScaler` scales rows by what it has seen so far: ``learn_transform(X)`` to train,
+  labels=True)``: a path, "-", a glob or a list of them. To train or update, ``learn=True``:
+  the header, the two labels, new categories and new indices are added to ``columns``. To evaluate,
+  ``learn=False``: features that the model does not know are left out. To score, ``labels=False``
+  as well: the label column may be missing, and ``chunk.y`` is None.
+* `Columns` says what the columns mean. It is stored with the model: ``columns.get_state()`` gives
+  ``(arrays, facts)``, from which ``Columns.from_state(arrays, facts)`` makes it again.
+  ``columns.classes_`` are the two labels as text, the positive one last (chunks have them as 0 and
+  1); ``columns.width_`` is the number of features so far; ``columns.feature_names()`` names them.
+* `Position` is a place in a stream, and can be stored as JSON: ``position.to_json()``,
+  ``Position.from_json(facts)``. ``open_stream(..., start=position)``, with the columns as they were
+  then, gives exactly the remaining rows in the same chunks. A file that has changed is refused.
+  (A chunk ends after ``chunk_rows`` rows, at 32 MiB of text or numbers, and at the end of a file,
+  so that it never spans two files.)
+* `StreamScaler` scales rows by the statistics so far: ``learn_transform(X)`` to train,
   ``transform(X)`` to score; ``get_state`` and ``from_state`` as above.
 
-Whatever is wrong with the input is a ValueError of one sentence that names file, line and column
-(an unreadable file is an OSError). Chunks are read ahead in a thread; ``columns`` and
-``stream.position`` always are as of the last chunk given, so they can be saved together.
+Malformed input is a ValueError of one sentence that names file, line and column; an unreadable file
+is an OSError. Chunks are read ahead in a thread, but ``columns`` and ``stream.position`` are always
+those of the last chunk given, so that they can be saved together.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Reading ahead while the chunk before is learned."""
+"""A generator that runs ahead in a thread: a chunk is read while the one before is learned."""
 
 import contextlib
 import queue
@@ -8,19 +8,21 @@ from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 
-_DEPTH = 2
-_PATIENCE = 0.5  # seconds; a thread that waits for standard input is left to itself
+_DEPTH = 2  # items ahead: one that is ready, and one that is being read
+# Seconds to wait for the thread at the end. It may be blocked in reading standard input, which cannot
+# be interrupted; as a daemon thread it then ends with the process.
+_PATIENCE = 0.5
 
 
-Ready = queue.SimpleQueue[Any]  # of items in tuples, of an error, and of None at the end
+Ready = queue.SimpleQueue[Any]  # of items in 1-tuples, then of an error or, at the end, None
 
 
 def read_ahead(
     items: Generator[Item, None, None], ready: Ready | None = None
 ) -> Generator[Item, None, None]:
-    """Give the items of a generator that runs up to two items ahead in a thread of its own.
+    """Yield the items of a generator that runs up to two items ahead in a thread.
 
-    None put into `ready`, by whoever has it, ends that also while an item is waited for.
+    Anyone who puts None into `ready` ends it, also while it waits for an item.
 
     Examples
     --------

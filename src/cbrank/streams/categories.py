@@ -1,4 +1,4 @@
-"""How cells that hold categories become features."""
+"""Categorical columns: which feature a category has."""
 
 import re
 import zlib
@@ -9,19 +9,22 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from cbrank.streams.texts import Texts, coded
 
 ONEHOT = "onehot"
 MOST_BITS = 24
 
-# What a model file may say at most, so that opening it takes no more memory than it should: a
-# table is some 400 bytes, a listed category some 150.
+# Limits of a model file: opening a forged one must not take much more memory than it has bytes. A
+# `Table` takes some 400 bytes, a listed category some 150.
 MOST_TABLES = 2**14
 MOST_LISTED = 2**16
 
 _HASH = re.compile(r"hash:(\d{1,2})")
-_FEW = 2**15  # categories of a file that are looked up as fast as those just met
+# Categories of a model file that are put into a dictionary, which is fast and takes some 100 bytes
+# for each; more of them stay in sorted arrays.
+_FEW = 2**15
 
 
 class Table:
@@ -40,25 +43,25 @@ class Table:
             self.bits = int(found[1]) if found else 0
             if how != ONEHOT and not 1 <= self.bits <= MOST_BITS:
                 raise ValueError(
-                    f"column {name!r} cannot be made categorical by {how!r}: say onehot, "
-                    f"hash:BITS with 1 to {MOST_BITS} bits, or list the categories."
+                    f"column {name!r} cannot be made categorical by {how!r}: use onehot, "
+                    f"hash:BITS with 1 to {MOST_BITS} bits, or a list of the categories."
                 )
             self.size = 2**self.bits if self.bits else None
 
     def place(self, first: int) -> int:
-        """Take the features from `first` on and return the first one after them."""
+        """Give the column the features from `first` on; return the first one after them."""
         self.first = first
         self._places = {value: first + number for number, value in enumerate(self.listed)}
         return first + (self.size or 0)
 
     def find(self, value: str) -> int:
-        """Return a category's feature, or -1."""
+        """Return the feature of a category, or -1 if it has none."""
         if self.bits:
             return self.first + (zlib.crc32(value.encode()) & ((1 << self.bits) - 1))
         return self._places.get(value, -1)
 
     def add(self, value: str, feature: int) -> None:
-        """Give a category its feature."""
+        """Assign a feature to a category."""
         self._places[value] = feature
 
     def feature_name(self, feature: int) -> str:
@@ -68,25 +71,26 @@ class Table:
 
 
 def tables_of(categorical: Mapping[str, str | Sequence[str]]) -> dict[str, Table]:
-    """Make the tables of categorical columns; refuse more than a model file may name."""
+    """Make a `Table` for each categorical column; refuse more than a model file may hold."""
     listed = sum(len(how) for how in categorical.values() if not isinstance(how, str))
     for count, most, what in (
         (len(categorical), MOST_TABLES, "categorical columns"),
         (listed, MOST_LISTED, "listed categories"),
     ):
         if count > most:
-            raise ValueError(f"There are {count:,} {what}, and there may be {most:,}.")
+            raise ValueError(f"There are {count:,} {what}; at most {most:,} are allowed.")
     return {
         name: Table(number, name, how) for number, (name, how) in enumerate(categorical.items())
     }
 
 
 class Met:
-    """The categories of open columns in the order they were met, each with its table's number.
+    """The categories seen in one-hot columns, in the order of their features.
 
-    Those of a file stay in arrays, however many there are. Up to `_FEW` their tables know them
-    too; beyond, `find` does, by a sorted array of what BLAKE2 makes of them: nobody can make up
-    categories that are all at one place there.
+    Each comes with the number of its column's table. Those of a model file stay in arrays. Up to
+    `_FEW` of them are in the dictionaries of their tables too; more are found by binary search in
+    a sorted array of their BLAKE2 digests. (With a weak hash such as CRC-32 the categories of a
+    forged file could all collide, and every search would be linear.)
     """
 
     def __init__(self, texts: Texts | None = None, owners: NDArray[np.int32] | None = None) -> None:
@@ -111,15 +115,15 @@ class Met:
 
     @property
     def is_sorted(self) -> bool:
-        """Whether `find` knows categories that their tables do not."""
+        """Whether there are categories that only `find` knows, not their tables."""
         return self._keys.size > 0
 
     def append(self, number: int, value: str) -> None:
-        """Meet a category of the table of this number."""
+        """Add a category of the table with this number."""
         self._new.append((number, value))
 
     def find(self, number: int, value: str) -> int:
-        """Return the place of a category of a file, or -1."""
+        """Return the place of a category of the model file, or -1."""
         key, keys = _key(number, coded(value)), self._keys.data
         at = bisect_left(keys, key)
         while at < len(keys) and keys[at] == key:
@@ -130,12 +134,12 @@ class Met:
         return -1
 
     def cut(self, count: int) -> "Met":
-        """Return the first so many of them."""
+        """Return the first `count` of them."""
         texts, owners = self.arrays()
         return Met(texts[:count], owners[:count])
 
     def arrays(self) -> tuple[Texts, NDArray[np.int32]]:
-        """Return the categories, and the numbers of their tables."""
+        """Return the categories and the numbers of their tables."""
         owners = np.fromiter((number for number, _ in self._new), np.int32, len(self._new))
         texts = self._texts + Texts.of(value for _, value in self._new)
         return texts, np.concatenate([self._owners, owners])
@@ -152,6 +156,22 @@ class Met:
 
 
 def _key(number: int, letters: bytes) -> int:
-    """Return 64 bits that hardly two categories share."""
+    """Return 64 bits that two categories share only by a rare accident."""
     digest = blake2b(letters, digest_size=8, salt=int(number).to_bytes(4, "little")).digest()
     return int.from_bytes(digest, "little", signed=True)
+
+
+def with_categories(
+    numbers: NDArray[np.float64], picks: NDArray[np.int64], width: int
+) -> csr_array:
+    """Return sparse rows of the numbers, and of a 1 for each category."""
+    places = np.broadcast_to(np.arange(numbers.shape[1]), numbers.shape)
+    features = np.hstack([places, picks])
+    values = np.hstack([numbers, np.ones(picks.shape)])
+    kept = np.hstack([numbers != 0, picks >= 0])
+    indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int32)
+    X = csr_array(
+        (values[kept], features[kept].astype(np.int32), indptr), shape=(len(numbers), width)
+    )
+    X.sort_indices()
+    return X

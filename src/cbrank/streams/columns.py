@@ -1,70 +1,68 @@
-"""What the columns of a stream mean, learned from its header and carried with the model."""
+"""What the columns of a stream mean: given by the user, learned from the header, kept in the model."""
 
 import itertools
 import operator
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
-from numbers import Integral
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from cbrank.streams import columns_state
-from cbrank.streams.categories import Met, Table, tables_of
-from cbrank.streams.labels import LONGEST, Labels
-from cbrank.streams.rows import WIDEST, Rows
+from cbrank.streams.categories import Met, Table, tables_of, with_categories
+from cbrank.streams.header import (
+    as_text,
+    checked_column,
+    find_column,
+    listed,
+    named,
+    refuse_twins,
+    refuse_unkeepable,
+)
+from cbrank.streams.labels import Labels
+from cbrank.streams.rows import WIDEST, Roles, Rows
 
-_DROPPED = -1
-_NAMED = 12
-
-
-class Roles(NamedTuple):
-    """What a reader does with each column of one file."""
-
-    codes: NDArray[np.int64]  # a numeric column's number, -1 to pass over, -2 - k for text k
-    n_numbers: int
-    texts: tuple[str, ...]
-    label: str | None  # the one of the texts that is the label
+_DROPPED = -1  # as in cbrank.kernels.csv, which is not imported before it is needed
 
 
 class Columns:
     r"""What the columns of a stream mean: label, id, numbers and categories.
 
-    It is told what cannot be guessed, learns the rest from the stream (the header, the two
-    labels, new categories) and is stored with the model, so that the rows to score are read by
-    name as the rows to train were. Numeric columns come first, then the columns of hashed and
-    declared categories, then a column for each category in the order they were met.
+    The user says what cannot be guessed; the rest is learned from the stream (the header, the two
+    labels, new categories). All of it is stored with the model, so that rows to score are matched
+    by column name. Features are the numeric columns, then those of hashed and listed categories,
+    then one for each one-hot category in the order in which they appeared.
 
     Parameters
     ----------
     label : str or int, optional
         The label column, by name or by its number from 1; CSV and Parquet need it to train.
     positive : str, optional
-        The positive label. Without it the greater of the two is positive, and the first chunk
-        must show both.
+        The positive label. By default the greater of the two, and the first chunk must have both.
     drop : sequence of str or int, default=()
-        Columns to pass over.
+        Columns to ignore.
     id : str or int, optional
-        A column that is handed through as text.
+        A column that is passed on as text beside the features.
     categorical : mapping, optional
-        How columns that hold categories, by name or number, become features: "onehot" (a
-        feature for each category, as they appear), "hash:BITS" (2^BITS features; some categories
-        share one) or the list of categories. A category that the list or the model does not know
+        How categorical columns, by name or number, become features: "onehot" (one feature for
+        each category, added as they appear), "hash:BITS" (2^BITS features; some categories share
+        one) or a list of the categories. A category that is not in the list, or not in the model,
         is all zeros.
     zero_based : bool, default=False
         Whether the indices of svmlight text start at 0 and not at 1.
     max_features : int, default=2**24
-        How wide rows may become, at most 2^31 - 1. A greater svmlight index is malformed, so that
-        one bad line cannot make a model of gigabytes; one category more than that is an error.
+        Most features that rows may have, at most 2^31 - 1. A row with a greater svmlight index
+        is malformed, so that one bad line cannot make a model of gigabytes; a category beyond the
+        limit is an error.
 
     Attributes
     ----------
     numeric_ : sequence of str or None
-        The numeric columns in order; None before a header was seen and for svmlight text.
+        The numeric columns in order; None before the first header, and for svmlight text.
     classes_ : list of str
-        The labels known so far, the positive one last.
+        The labels so far, the positive one last.
     width_ : int
         The number of features so far.
 
@@ -94,8 +92,10 @@ class Columns:
         zero_based: bool = False,
         max_features: int = 2**24,
     ) -> None:
-        self.label, self.id = _told(label, "label"), _told(id, "id")
-        self.drop = [column for told in drop if (column := _told(told, "drop")) is not None]
+        self.label, self.id = checked_column(label, "label"), checked_column(id, "id")
+        self.drop = [
+            column for told in drop if (column := checked_column(told, "drop")) is not None
+        ]
         self.categorical: dict[str, str | list[str]] = {
             str(name): how if isinstance(how, str) else [str(value) for value in how]
             for name, how in (categorical or {}).items()
@@ -104,7 +104,7 @@ class Columns:
         if not 1 <= self.max_features <= WIDEST:
             raise ValueError(f"max_features must lie between 1 and 2^31 - 1, got {max_features}.")
         if len(self.drop) > columns_state.MOST_DROPPED:
-            raise ValueError(f"drop may name {columns_state.MOST_DROPPED:,} columns.")
+            raise ValueError(f"drop may name {columns_state.MOST_DROPPED:,} columns at most.")
         self.numeric_: Sequence[str] | None = None
         self.width_ = 0
         self.labels = Labels(positive)
@@ -113,18 +113,18 @@ class Columns:
         self._met = Met()
 
     def have_learned(self) -> bool:
-        """Say whether any file has told what the columns are.
+        """Say whether the columns have been learned from a file.
 
         Returns
         -------
         bool
-            Whether rows can be read by them.
+            Whether other rows can be read by them.
         """
         return self._sparse is not None
 
     @property
     def classes_(self) -> list[str]:
-        """The labels known so far, the positive one last."""
+        """The labels so far, the positive one last."""
         return self.labels.known()
 
     def feature_names(self) -> list[str]:
@@ -196,15 +196,15 @@ class Columns:
     def _match(
         self, header: Sequence[str], name: str, *, learn: bool, labelled: bool
     ) -> tuple[Roles, list[str]]:
-        """Return what to do with the columns of a file, and what to tell of them."""
-        _refuse_twins(header, name)
+        """Return the roles of the columns of a file, and notes for the user about them."""
+        refuse_twins(header, name)
         self.expect(sparse=False, name=name, learn=learn)
         notes = []
         if self.numeric_ is None:
             self._learn_header(header, name, labelled)
         else:
             notes = self._compare(header, name, labelled)
-        label = _text(self.label) if labelled else None
+        label = as_text(self.label) if labelled else None
         wanted = [label, *([self.id] if self.id in header else []), *self._tables]
         texts = tuple(dict.fromkeys(str(column) for column in wanted if column is not None))
         codes = dict.fromkeys(header, _DROPPED)
@@ -216,7 +216,7 @@ class Columns:
     def _encode(
         self, rows: Rows, *, learn: bool, where: str
     ) -> tuple[Any, NDArray[np.int64] | None, list[str] | None, list[tuple[int, str]]]:
-        """Return features, labels, ids and the rows that are left out for their label, and why."""
+        """Return features, labels, ids, and the rows without a known label with a message on each."""
         y, faults = None, list[tuple[int, str]]()
         if rows.labels is not None:
             y, faults = self.labels.encode(rows.labels, learn=learn, where=where)
@@ -236,10 +236,10 @@ class Columns:
         if not self._tables:
             return X
         picks = [self._picks(name, rows.texts[name], learn) for name in self._tables]
-        return _with_categories(X, np.column_stack(picks), self.width_)
+        return with_categories(X, np.column_stack(picks), self.width_)
 
     def _picks(self, name: str, cells: list[str], learn: bool) -> NDArray[np.int64]:
-        """Return the feature of each cell of a column; -1 for none."""
+        """Return the feature of each cell of a categorical column; -1 for none."""
         table = self._tables[name]
         if table.size is None and (learn or self._met.is_sorted):
             for cell in dict.fromkeys(cells):
@@ -248,7 +248,7 @@ class Columns:
         return np.array([table.find(cell) for cell in cells], dtype=np.int64)
 
     def _recall(self, table: Table, cell: str) -> bool:
-        """Say whether a category is known from a file, and let its table know it."""
+        """Say whether a category is one of a large model file's; if so, add it to its table."""
         place = self._met.find(table.number, cell) if self._met.is_sorted else -1
         if place >= 0:
             table.add(cell, self.width_ - len(self._met) + place)
@@ -258,7 +258,7 @@ class Columns:
         if self.width_ >= self.max_features:
             raise ValueError(
                 f"column {table.name!r} has so many categories that rows would be wider than "
-                f"max_features={self.max_features}; say hash:BITS."
+                f"`max_features={self.max_features}`; hash it, by hash:BITS in `categorical`."
             )
         table.add(cell, self.width_)
         self._met.append(table.number, cell)
@@ -268,14 +268,16 @@ class Columns:
 
     def _learn_header(self, header: Sequence[str], name: str, labelled: bool) -> None:
         if self.label is None and labelled:
-            raise ValueError(f"{name}: say which column is the label. {_listed(header)}")
+            raise ValueError(
+                f"{name}: which column is the label? Give `label=...`. {listed(header)}"
+            )
         known = set(header)
-        self.label = _find(self.label, header, known, name)
-        self.id = _find(self.id, header, known, name)
-        self.drop = [str(_find(column, header, known, name)) for column in self.drop]
+        self.label = find_column(self.label, header, known, name)
+        self.id = find_column(self.id, header, known, name)
+        self.drop = [str(find_column(column, header, known, name)) for column in self.drop]
         self._name_categorical(header, known, name)
         self._refuse_two_roles(name)
-        _refuse_unkeepable(header, [self.label, self.id], name)
+        refuse_unkeepable(header, [self.label, self.id], name)
         apart = {self.label, self.id, *self.drop, *self._tables}
         self.numeric_ = [column for column in header if column not in apart]
         self._place_features()
@@ -286,23 +288,23 @@ class Columns:
             )
 
     def _place_features(self) -> None:
-        """Give numeric columns the first features, and tables those that are fixed."""
+        """Give the first features to numeric columns, the next to hashed and listed categories."""
         self.width_ = len(self.numeric_ or [])
         for table in self._tables.values():
             self.width_ = table.place(self.width_)
 
     def _name_categorical(self, header: Sequence[str], known: set[str], name: str) -> None:
-        """Call categorical columns that were told by number by their names."""
+        """Replace the numbers of categorical columns by their names."""
         found: dict[str, str | list[str]] = {}
         for column, how in self.categorical.items():
-            called = str(_find(column, header, known, name))
+            called = str(find_column(column, header, known, name))
             if called in found:
                 raise ValueError(f"{name}: column {called!r} is made categorical twice; say one.")
             found[called] = how
         self.categorical, self._tables = found, tables_of(found)
 
     def _refuse_two_roles(self, name: str) -> None:
-        """Refuse a column that is asked to be two things, but for an id that is a feature too."""
+        """Refuse a column with two roles; only an id may be categorical too."""
         roles: dict[str, dict[Any, None]] = {
             "the label": {self.label: None},
             "dropped": dict.fromkeys(self.drop),
@@ -322,11 +324,11 @@ class Columns:
         for column in itertools.chain(self.numeric_ or [], self._tables, label):
             if column not in there:
                 raise ValueError(
-                    f"{name} has no column {column!r}, which the model needs. {_listed(header)}"
+                    f"{name} has no column {column!r}, which the model needs. {listed(header)}"
                 )
         known = {*(self.numeric_ or []), *self._tables, self.label, self.id, *self.drop}
         extra = [column for column in header if column not in known]
-        notes = [f"{name}: passed over {_named(extra)}, which the model does not know."]
+        notes = [f"{name}: ignored {named(extra)}, which the model does not know."]
         notes = notes if extra else []
         if self.id is not None and self.id not in header:
             notes.append(f"{name} has no column {self.id!r}, so its rows have no ids.")
@@ -335,7 +337,7 @@ class Columns:
     # Storing -----------------------------------------------------------------------------------
 
     def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Return all that is known, to be kept.
+        """Return the state, to be saved.
 
         Returns
         -------
@@ -363,7 +365,7 @@ class Columns:
 
     @classmethod
     def from_state(cls, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> Self:
-        """Return the columns of `get_state`.
+        """Make columns from the state of `get_state`.
 
         Parameters
         ----------
@@ -375,12 +377,12 @@ class Columns:
         Returns
         -------
         Columns
-            What the columns mean, as it was.
+            The columns as they were.
 
         Raises
         ------
         ValueError
-            If they make no sense.
+            If the state is inconsistent.
         """
         kept = columns_state.kept_in(arrays, facts)
         columns = cls(
@@ -404,7 +406,7 @@ class Columns:
         return columns
 
     def _meet_again(self, met: Met) -> None:
-        """Give the categories of a file the features after all others."""
+        """Give the last features to the one-hot categories of a model file."""
         tables = list(self._tables.values())
         if not met.is_sorted:
             for place, (number, value) in enumerate(met):
@@ -415,12 +417,12 @@ class Columns:
         self.width_ += len(met)
 
     def cut(self, width: int) -> None:
-        """Leave out the last features, which only rows that were left out have shown.
+        """Drop the last features, which occurred only in rows that were not learned from.
 
         Parameters
         ----------
         width : int
-            How many features there are from now on.
+            The number of features from now on.
         """
         fixed = 0 if self._sparse else self.width_ - len(self._met)
         if not fixed <= width <= self.width_:
@@ -436,76 +438,3 @@ def _of_width(X: Any, width: int) -> csr_array:
     if X.shape[1] > width:
         return X[:, :width]
     return csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
-
-
-def _with_categories(
-    numbers: NDArray[np.float64], picks: NDArray[np.int64], width: int
-) -> csr_array:
-    """Return numbers and the features of categories as sparse rows."""
-    places = np.broadcast_to(np.arange(numbers.shape[1]), numbers.shape)
-    features = np.hstack([places, picks])
-    values = np.hstack([numbers, np.ones(picks.shape)])
-    kept = np.hstack([numbers != 0, picks >= 0])
-    indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int32)
-    X = csr_array(
-        (values[kept], features[kept].astype(np.int32), indptr), shape=(len(numbers), width)
-    )
-    X.sort_indices()
-    return X
-
-
-def _text(name: str | int | None) -> str | None:
-    return None if name is None else str(name)
-
-
-def _told(column: Any, what: str) -> str | int | None:
-    """Return how a column is told: by its name or by its number from 1."""
-    if column is None or isinstance(column, str):
-        return None if column is None else str(column)
-    number = 0 if isinstance(column, bool) or not isinstance(column, Integral) else int(column)
-    if 1 <= number < 2**63:
-        return number
-    raise ValueError(f"{what} is told by a column's name or its number from 1, not by {column!r}.")
-
-
-def _find(
-    column: str | int | None, header: Sequence[str], known: set[str], name: str
-) -> str | None:
-    """Return the name of a column that is told by name or by number from 1."""
-    if column is None or column in known:
-        return _text(column)
-    if str(column).isdecimal() and 1 <= int(column) <= len(header):
-        return header[int(column) - 1]
-    raise ValueError(f"{name} has no column {str(column)!r}. {_listed(header)}")
-
-
-def _listed(header: Sequence[str]) -> str:
-    return f"Its columns are {_named(header)}."
-
-
-def _named(columns: Sequence[str]) -> str:
-    more = f" and {len(columns) - _NAMED} more" if len(columns) > _NAMED else ""
-    return ", ".join(repr(column) for column in columns[:_NAMED]) + more
-
-
-def _refuse_unkeepable(header: Sequence[str], named: Iterable[str | None], name: str) -> None:
-    """Refuse what a model file cannot hold, before anything is learned."""
-    if len(header) > columns_state.MOST_COLUMNS:
-        raise ValueError(
-            f"{name} has {len(header):,} columns, and a table may have "
-            f"{columns_state.MOST_COLUMNS:,}: svmlight text has no such limit."
-        )
-    for column in named:
-        if column is not None and len(column) > LONGEST:
-            raise ValueError(
-                f"{name}: the column {column[:20]!r}... has a name of {len(column):,} characters, "
-                f"and label and id may have {LONGEST:,}."
-            )
-
-
-def _refuse_twins(header: Iterable[str], name: str) -> None:
-    seen: set[str] = set()
-    for column in header:
-        if column in seen:
-            raise ValueError(f"{name} has two columns named {column!r}; rename one of them.")
-        seen.add(column)

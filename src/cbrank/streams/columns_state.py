@@ -1,10 +1,15 @@
-"""What is kept of columns in a model file, which may come from anyone.
+"""The state of `Columns` in a model file: written, and read with every check.
 
-All names are one array of texts: the numeric columns, those dropped by name, the categorical ones,
-the listed categories and those met. `tables` has the bits and the number of listed categories of
-each categorical column (-1 for "onehot"), `owners` the categorical column of each category met, and
-`drop` the numbers of columns dropped by number, 0 for those dropped by name. Files of format 1 have
-the names in JSON and all else in the facts.
+A model file may come from anyone, so that nothing in it is believed. The arrays are:
+
+* ``names``: all names as `Texts`, one after the other: numeric columns, columns dropped by name,
+  categorical columns, listed categories, one-hot categories
+* ``tables``: for each categorical column its bits (0 if not hashed) and its number of listed
+  categories (-1 for "onehot")
+* ``owners``: for each one-hot category the number of its column
+* ``drop``: the numbers of dropped columns, 0 for one that is dropped by name
+
+Files of format 1 have the names as JSON, and all else in the facts.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,21 +21,21 @@ from numpy.typing import NDArray
 
 from cbrank.streams.categories import MOST_BITS, MOST_LISTED, MOST_TABLES, ONEHOT, Met
 from cbrank.streams.labels import canonical
-from cbrank.streams.rows import WIDEST
+from cbrank.streams.rows import MOST_COLUMNS, WIDEST
 from cbrank.streams.texts import Texts, has_twins
 
 Arrays = Mapping[str, NDArray[Any]]
 Facts = Mapping[str, Any]
 
-MOST_COLUMNS = 2**22  # of a table
-MOST_DROPPED = 2**18  # of them, some 80 bytes each
+# A limit to the memory for opening a forged file: dropped columns take some 80 bytes each.
+MOST_DROPPED = 2**18
 
-_OPEN = -1
-_FEW = 2**18  # numeric columns of a file that become a list
+_OPEN = -1  # the number of listed categories of a one-hot column, which is open to new ones
+_FEW = 2**18  # names of numeric columns; more than this stay in arrays, smaller than a list
 
 
 class Kept(NamedTuple):
-    """What columns have learned and were told."""
+    """The whole state of `Columns`."""
 
     label: str | int | None
     id: str | int | None
@@ -46,13 +51,13 @@ class Kept(NamedTuple):
     sparse: bool | None
 
 
-# Giving -----------------------------------------------------------------------------------------
+# Writing ----------------------------------------------------------------------------------------
 
 _PLAIN = "label", "id", "positive", "negative", "zero_based", "max_features", "width", "sparse"
 
 
 def state_of(kept: Kept) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """Return what is kept as arrays, and facts whose length does not grow with the columns."""
+    """Return the state as arrays, and as facts whose size does not grow with the columns."""
     met, owners = kept.met.arrays()
     names = Texts.of(_names(kept)) + met
     arrays = {f"names.{name}": array for name, array in names.arrays().items()}
@@ -79,11 +84,11 @@ def _table(how: str | list[str]) -> tuple[int, int]:
     return 0, len(how)
 
 
-# Taking -----------------------------------------------------------------------------------------
+# Reading ----------------------------------------------------------------------------------------
 
 
 def kept_in(arrays: Arrays, facts: Facts) -> Kept:
-    """Return what is kept in arrays and facts, each of which is checked, as are all together."""
+    """Return the state in arrays and facts, checked one by one and together."""
     if arrays.keys() == {"names"}:
         kept = _of_format_1(arrays["names"], facts)
     else:
@@ -105,7 +110,7 @@ def _of_format_2(arrays: Arrays, facts: Facts) -> Kept:
     counts = _listed(tables)
     sizes = [numeric or 0, int((drop == 0).sum()), len(tables), int(counts[counts > 0].sum())]
     if sum(sizes) + len(owners) != len(names) or len(drop) > MOST_DROPPED:
-        raise ValueError(f"its columns have {len(names)} names, and should have others")
+        raise ValueError(f"its columns have {len(names)} names, which do not fit their numbers")
     first, second, third, fourth = np.cumsum(sizes).tolist()
     dropped, listed = iter(names[first:second]), iter(names[third:fourth])
     categorical = {
@@ -124,7 +129,7 @@ def _of_format_2(arrays: Arrays, facts: Facts) -> Kept:
 
 
 def _listed(tables: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how many categories each table lists, once all tables make sense."""
+    """Return how many categories each table lists; refuse inconsistent tables."""
     sound = tables.ndim == 2 and tables.shape[1] == 2 and len(tables) <= MOST_TABLES
     if sound:
         bits, counts = tables[:, 0], tables[:, 1]
@@ -181,7 +186,7 @@ def _counts(number: Any, least: int) -> bool:
 
 
 def _refuse_twins(kept: Kept) -> None:
-    """Refuse a numeric column that is there twice, or is something else too."""
+    """Refuse a numeric column that occurs twice, or has a second role."""
     numeric = kept.numeric or ()
     if has_twins(numeric):
         raise ValueError("its columns have one name twice")
@@ -220,7 +225,7 @@ def _all_texts(values: Any) -> bool:
 def _numeric_of_format_1(text: str) -> tuple[Sequence[str] | None, int]:
     """Return the numeric columns, and where the categories begin.
 
-    JSON is read text by text: its own reader would make objects many times as large.
+    JSON is read string by string: the json module would make objects many times as large.
     """
     if text.startswith("[null, ["):
         return None, len("[null, [")
@@ -234,7 +239,7 @@ def _numeric_of_format_1(text: str) -> tuple[Sequence[str] | None, int]:
 
 
 def _texts_of_format_1(text: str, ends: list[int]) -> Iterator[str]:
-    """Yield texts with commas between them, and note where they end."""
+    """Yield strings with commas between them; write the position after them to `ends`."""
     at = ends[0]
     while text[at : at + 1] == '"':
         value, at = scanstring(text, at + 1, True)
@@ -246,7 +251,7 @@ def _texts_of_format_1(text: str, ends: list[int]) -> Iterator[str]:
 def _met_of_format_1(
     text: str, at: int, numbers: dict[str, int], owners: list[int]
 ) -> Iterator[str]:
-    """Yield the categories met, and note their columns."""
+    """Yield the one-hot categories; append their columns to `owners`."""
     while text.startswith('["', at):
         name, at = scanstring(text, at + 2, True)
         if name not in numbers or not text.startswith(', "', at):

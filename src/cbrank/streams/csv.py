@@ -1,4 +1,4 @@
-"""Rows from comma-separated text with a header line, as RFC 4180 has it."""
+"""Rows of CSV text with a header line (RFC 4180)."""
 
 import csv
 import io
@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbrank import kernels
-from cbrank.streams.columns import Roles
-from cbrank.streams.rows import texts_joined
+from cbrank.streams.rows import Roles, texts_joined
 from cbrank.streams.text import Fault, Piece, shown
 
 if TYPE_CHECKING:
@@ -21,10 +20,10 @@ _FILL = "fill gaps or leave such rows out before ranking, or drop the column"
 
 
 def split_header(text: bytes, name: str, *, over: bool) -> tuple[list[str], int, int] | None:
-    r"""Return the column names, the position after their line and that line's number.
+    r"""Return the column names, the position after the header and the number of the next line.
 
-    There are no names in a text of blank lines. Where the text ends before the header line does
-    and is not all there is, there is nothing to return.
+    A text of blank lines has no names. None means that the text ends before the header does and
+    that there is more text to come (`over` is False).
 
     Examples
     --------
@@ -54,21 +53,21 @@ def split_header(text: bytes, name: str, *, over: bool) -> tuple[list[str], int,
 
 
 class _Cells(NamedTuple):
-    """Rows copied out of the parser's room."""
+    """Rows copied out of the parser's arrays, which it uses again."""
 
     numbers: NDArray[np.float64]
     texts: dict[str, list[str]]
 
 
 class _Late(NamedTuple):
-    """A row that was refused only after the kernel had read it."""
+    """A row that the kernel read and Python then found malformed."""
 
     row: int
     fault: Fault
 
 
 class CsvParser:
-    """Comma-separated text whose columns have the given roles, in rows of `longest` bytes."""
+    """Parser of CSV text with the given columns, in rows of up to `longest` bytes."""
 
     def __init__(self, rows: int, names: list[str], roles: Roles, longest: int) -> None:
         self.names, self.roles, self.longest = names, roles, longest
@@ -104,7 +103,7 @@ class CsvParser:
         return np.concatenate([nothing, *(piece.numbers for piece in data)]), labels, texts
 
     def _finish(self, text: bytes, found: "Parsed", n_slow: int) -> _Late | None:
-        """Fill in the numbers left to Python, up to an infinite one."""
+        """Convert the numbers that the kernel left to Python, up to one that is infinite."""
         for row, number, start, stop in found.slow[:n_slow].tolist():
             value = found.numbers[row, number] = float(text[start:stop])
             if value in (np.inf, -np.inf):
@@ -156,7 +155,7 @@ class CsvParser:
         if code == codes.MISSING:
             return f"the cell is empty; {_FILL}."
         if code == codes.TOO_LARGE:
-            return f"{shown(cell)} is infinite as a double; no number may exceed 1.8e308."
+            return f"{shown(cell)} is too large; no number may exceed 1.8e308."
         if code == codes.AFTER_QUOTE:
             return "text after a closing quote; a quote inside a quoted cell is written twice."
         if code == codes.OPEN_QUOTE:
@@ -166,8 +165,8 @@ class CsvParser:
         if cell.strip(b'"').lower().decode("latin-1") in _GAPS:
             return f"{shown(cell)} is not a finite number; {_FILL}."
         return (
-            f"{shown(cell)} is not a number; if the column holds categories, make it categorical "
-            "(onehot or hash:BITS), else drop it."
+            f"{shown(cell)} is not a number; if the column holds categories, name it in "
+            "`categorical`, as onehot or hash:BITS, else in `drop`."
         )
 
 

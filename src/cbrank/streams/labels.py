@@ -1,4 +1,4 @@
-"""Two labels, whatever they are called, to 1 and 0."""
+"""The two labels of a stream, numbers or words, as 0 and 1."""
 
 import math
 from collections.abc import Iterable
@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-LONGEST = 1000  # characters of a label, so that a model file has room for it
-_SHOWN = 5
-_VAGUE = 2**53  # from here on a double stands for several whole numbers
+LONGEST = 1000  # characters of a label: the header of a model file must have room for it
+_SHOWN = 5  # labels that a message lists
+_VAGUE = 2**53  # from here on several whole numbers are the same double
 
 
 def canonical(label: Any) -> str:
-    """Return a label as text; a number in one form, so that 1, 1.0 and +1 are one; NaN as "".
+    """Return a label as text: numbers in one form, so that 1, 1.0 and +1 are one label; NaN as "".
 
-    Numbers are told apart by all their digits, also by those that a double has no room for.
+    All digits count, also those that a double has no room for.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def canonical(label: Any) -> str:
 
 
 def _number(text: str) -> Decimal | None:
-    """Return the number that a text is to Python's ``float``, with all its digits."""
+    """Return the number that a text stands for, with all its digits; None if it is none."""
     try:
         float(text)
         return None if "_" in text else Decimal(text)
@@ -51,7 +51,7 @@ def _number(text: str) -> Decimal | None:
 
 
 class Labels:
-    """The two labels of a stream: told, or learned as they come."""
+    """The two labels of a stream: given, or learned from its first rows."""
 
     def __init__(self, positive: str | None = None) -> None:
         self.positive = None if positive is None else canonical(positive)
@@ -59,13 +59,13 @@ class Labels:
         _refuse_long(self.known(), "The positive label")
 
     def known(self) -> list[str]:
-        """Return the labels known so far, the positive one last."""
+        """Return the labels so far, the positive one last."""
         return [label for label in (self.negative, self.positive) if label is not None]
 
     def encode(
         self, labels: NDArray[np.float64] | list[str], *, learn: bool, where: str
     ) -> tuple[NDArray[np.int64], list[tuple[int, str]]]:
-        """Return 1 and 0, and the rows that have neither label, with a sentence on each."""
+        """Return the labels as 0 and 1, and the rows with neither label with a message on each."""
         if isinstance(labels, np.ndarray):
             values, places = np.unique(labels, return_inverse=True)
             words: list[Any] = values.tolist()
@@ -92,7 +92,7 @@ class Labels:
         if len(new) == 1:
             raise ValueError(
                 f"{where}: the rows to begin with have one label only, {new[0]!r}; "
-                "say which label is the positive one."
+                "say which label is the positive one by `positive=...`."
             )
         if len(new) > 2:
             more = ", ..." if len(new) > _SHOWN else ""
@@ -119,13 +119,13 @@ def _refuse_long(labels: Iterable[str], what: str) -> None:
     for label in labels:
         if len(label) > LONGEST:
             raise ValueError(
-                f"{what} {label[:20]!r}... has {len(label):,} characters; {LONGEST:,} are enough "
-                "for a label."
+                f"{what} {label[:20]!r}... has {len(label):,} characters; a label may have "
+                f"{LONGEST:,} at most."
             )
 
 
 def _is_vague(word: Any) -> bool:
-    """Say whether a label came as a double that several whole numbers are rounded to."""
+    """Say whether a label is a double to which several whole numbers are rounded."""
     return isinstance(word, float) and abs(word) >= _VAGUE
 
 

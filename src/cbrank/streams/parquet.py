@@ -7,16 +7,14 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cbrank.streams.columns import Roles
-from cbrank.streams.rows import Complaints, Rows
+from cbrank.streams.rows import Complaints, Roles, Rows
 
-_BUFFER = 2**14  # bytes read ahead of each column: without, all of it in a row group is held
+_BUFFER = 2**14  # bytes read ahead per column: by default PyArrow holds all of a row group
 _GAP = "fill gaps or leave such rows out before ranking, or drop the column"
 
 
-@contextlib.contextmanager
-def open_parquet(raw: IO[bytes], name: str) -> Iterator[Any]:
-    """Open a Parquet file; what PyArrow finds wrong with it is a ValueError."""
+def import_parquet(name: str) -> tuple[Any, Any]:
+    """Return PyArrow and its Parquet module; without them this file is a ValueError."""
     try:
         import pyarrow as pa  # noqa: PLC0415
         from pyarrow import parquet  # noqa: PLC0415
@@ -24,6 +22,13 @@ def open_parquet(raw: IO[bytes], name: str) -> Iterator[Any]:
         raise ValueError(
             f"{name}: Parquet files need PyArrow; pip install 'cbrank[parquet]'."
         ) from None
+    return pa, parquet
+
+
+@contextlib.contextmanager
+def open_parquet(raw: IO[bytes], name: str) -> Iterator[Any]:
+    """Open a Parquet file; errors of PyArrow about its content become ValueErrors."""
+    pa, parquet = import_parquet(name)
     try:
         yield parquet.ParquetFile(raw, buffer_size=_BUFFER, pre_buffer=False)
     except (pa.ArrowException, OSError) as reason:
@@ -62,12 +67,12 @@ def _refuse_text(field: Any, name: str) -> None:
     if not any(is_kind(field.type) for is_kind in kinds):
         raise ValueError(
             f"{name}, column {field.name!r}: {field.type} is not a number; if the column holds "
-            "categories, make it categorical (onehot or hash:BITS), else drop it."
+            "categories, name it in `categorical`, as onehot or hash:BITS, else in `drop`."
         )
 
 
 def _numbers(column: Any) -> NDArray[np.float64]:
-    """Return a column as doubles; gaps are NaN."""
+    """Return a column as doubles; missing values are NaN."""
     import pyarrow as pa  # noqa: PLC0415
 
     if pa.types.is_boolean(column.type):
@@ -87,7 +92,7 @@ def _whole(
     places: NDArray[np.int64],
     complaints: Complaints,
 ) -> NDArray[np.int64]:
-    """Return the rows without gaps and infinities, and complain of the others."""
+    """Return the rows whose numbers are all finite; report the others as malformed."""
     finite = np.isfinite(X)
     if finite.all():
         return np.arange(len(X))
@@ -101,7 +106,7 @@ def _whole(
 
 
 def _tables(file: Any, columns: list[str], start: int, rows: int) -> Iterator[tuple[int, Any]]:
-    """Cut the file into tables that begin at `start` and go on every `rows` rows."""
+    """Yield tables of `rows` rows from row `start` on, whatever the row groups."""
     import pyarrow as pa  # noqa: PLC0415
 
     ends = np.cumsum([file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)])

@@ -1,4 +1,4 @@
-"""Where reading stopped, and in which files."""
+"""A place in a stream of files, from which reading can go on."""
 
 import hashlib
 import os
@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 
 from cbrank.streams.sources import Source, source_name
 
-MOST_FILES = 2**18  # that a file knows of, some 250 bytes each when it is opened
+MOST_FILES = 2**18  # in a checkpoint: bounds the memory for opening one, some 250 bytes each
 
-_HEAD = 2**16
+_HEAD = 2**16  # bytes whose SHA-256 is taken: quick for any file, and headers and first rows differ
 _NO_SIZE = -1  # of a pipe
-_DIGEST = 32  # bytes
+_DIGEST = 32  # bytes of a SHA-256
 
 
 class FileMark(NamedTuple):
-    """What tells a file from a changed one.
+    """The size and checksum by which a changed file is recognised.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class FileMark(NamedTuple):
 
 @dataclass(frozen=True)
 class Position:
-    """The place after some chunk of a stream.
+    """The place after a chunk of a stream.
 
     Parameters
     ----------
@@ -55,13 +55,13 @@ class Position:
     file : int
         The number of the file, from 0.
     offset : int
-        The bytes of its decompressed text, or the rows of a Parquet file, that were read.
+        The bytes of its decompressed text, or the rows of a Parquet file, read so far.
     line : int
         The number of the next line, or row of a Parquet file, from 1.
     rows : int
         The rows given so far, of all files.
     errors : int
-        The rows left out so far because they were malformed.
+        The malformed rows skipped so far.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class Position:
     errors: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """Return the position as what JSON can hold.
+        """Return the position as a dictionary for JSON.
 
         Returns
         -------
@@ -90,7 +90,7 @@ class Position:
 
     @classmethod
     def from_json(cls, facts: Mapping[str, Any]) -> Self:
-        """Take a position from what `to_json` gave.
+        """Make a position from the result of `to_json`.
 
         Parameters
         ----------
@@ -122,7 +122,7 @@ class Position:
         """Raise an error unless the files are those that the position is in."""
         if len(marks) != len(self.files):
             raise ValueError(
-                f"The position is in a stream of {len(self.files)} files, and this one has "
+                f"The position is one in a stream of {len(self.files)} files, and this stream has "
                 f"{len(marks)}: give the same files in the same order."
             )
         for now, before in zip(marks, self.files, strict=True):
@@ -130,9 +130,9 @@ class Position:
                 continue
             what = f"its size was {before.size} and is {now.size}"
             if now.size == before.size:
-                what = "its first 64 KiB are others"
+                what = "its first 64 KiB are different"
             raise ValueError(
-                f"{now.name} is not as it was when reading stopped: {what}. "
+                f"{now.name} has changed since reading stopped: {what}. "
                 "Give the same file, or start anew."
             )
 
@@ -147,7 +147,7 @@ def _is_mark(mark: FileMark) -> bool:
 
 
 def marks_to_arrays(marks: Sequence[FileMark]) -> dict[str, NDArray[Any]]:
-    """Return what tells files from changed ones as two arrays, without their names.
+    """Return sizes and checksums of files as two arrays, without their names.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def marks_to_arrays(marks: Sequence[FileMark]) -> dict[str, NDArray[Any]]:
 
 
 def marks_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> tuple[FileMark, ...]:
-    """Return what `marks_to_arrays` was given, the names left out; refuse anything else."""
+    """Return the marks in the arrays of `marks_to_arrays`, without names; refuse other arrays."""
     sizes, heads = (arrays.get(name, np.zeros(0)) for name in ("sizes", "heads"))
     sound = sizes.dtype == np.int64 and heads.dtype == np.uint8 and sizes.ndim == 1
     if not sound or heads.shape != (len(sizes), _DIGEST) or len(sizes) > MOST_FILES:
@@ -178,7 +178,7 @@ def marks_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> tuple[FileMark, ...
 
 
 def mark(source: Source) -> FileMark:
-    """Return what tells a file from a changed one.
+    """Return the size and checksum by which a changed file is recognised.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Files to chunks of rows: which format, which file, and where to go on."""
+"""From files to chunks of rows: formats, the order of files, and resuming."""
 
 import io
 import operator
@@ -14,11 +14,19 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from cbrank.streams.ahead import Ready, read_ahead
-from cbrank.streams.columns import Columns, Roles
+from cbrank.streams.columns import Columns
 from cbrank.streams.csv import CsvParser, split_header
-from cbrank.streams.parquet import open_parquet, read_parquet
+from cbrank.streams.parquet import import_parquet, open_parquet, read_parquet
 from cbrank.streams.position import Position, mark
-from cbrank.streams.rows import CHUNK_BYTES, FIRST_FEW, WIDEST, Complaints, Rows, rows_that_fit
+from cbrank.streams.rows import (
+    CHUNK_BYTES,
+    FIRST_FEW,
+    WIDEST,
+    Complaints,
+    Roles,
+    Rows,
+    rows_that_fit,
+)
 from cbrank.streams.sources import Opened, Source, find_sources, open_source, source_name
 from cbrank.streams.svmlight import SvmlightParser
 from cbrank.streams.text import Lines, Parser, Size, read_rows
@@ -79,7 +87,7 @@ class _Settings(NamedTuple):
 
 
 class _Item(NamedTuple):
-    """What the thread hands over."""
+    """What the reading thread hands over."""
 
     file: int
     rows: Rows
@@ -99,31 +107,31 @@ def open_stream(
     max_errors: int = 100,
     start: Position | None = None,
 ) -> "Stream":
-    r"""Read rows from files, a chunk at a time and in a thread of their own.
+    r"""Read rows from files, a chunk at a time, in a background thread.
 
     Parameters
     ----------
     paths : path, "-", glob, binary file, or a sequence of them
-        What to read, in order; the files of a glob by name. Compression (gzip, bzip2, xz,
-        Zstandard) is told by a file's first bytes.
+        What to read, in order; the files of a glob are sorted by name. Compression (gzip, bzip2,
+        xz, Zstandard) is recognised by the first bytes.
     columns : Columns, optional
-        What the columns mean; it learns as chunks are given. CSV and Parquet need one to train.
+        What the columns mean; updated as chunks are given. CSV and Parquet need one to train.
     format : {"svmlight", "csv", "parquet"}, optional
-        The format of all files; else told by each file's extension, or by its first line.
+        The format of all files. By default each file's extension decides, else its first line.
     learn : bool, default=True
-        Whether new labels, categories and indices widen `columns`; if not, what it does not
-        know is left out of the features.
+        Whether new labels, categories and indices are added to `columns`. Otherwise features that
+        it does not know are left out.
     labels : bool, default=True
         Whether to read labels.
     chunk_rows : int, default=8192
-        Rows of a chunk; the last of a file, or one with malformed rows, may have fewer, and so
-        have those of wide rows: as many as fit in 32 MiB of text and of numbers.
+        Rows of a chunk. The last chunk of a file and chunks with malformed rows may have fewer;
+        chunks of wide rows have as many as fit in 32 MiB of text and of numbers.
     on_error : {"raise", "skip"}, default="raise"
-        What to do about a malformed row.
+        Whether a malformed row is an error, or is skipped and counted.
     max_errors : int, default=100
-        How many rows may be left out with "skip"; one more is an error.
+        How many rows may be skipped; one more is an error.
     start : Position, optional
-        Where to go on.
+        Where to go on reading, the `position` of an earlier stream over the same files.
 
     Returns
     -------
@@ -156,6 +164,9 @@ def open_stream(
         raise ValueError(f"format must be one of {', '.join(get_args(Format))}, got {format!r}.")
     sources = find_sources(paths)
     position = Position(tuple(mark(source) for source in sources))
+    for source, file in zip(sources, position.files, strict=True):
+        if file.size:
+            _refuse_unreadable(source, format)
     if start is not None:
         start._refuse_changes(position.files)
         position = replace(start, files=position.files)
@@ -172,7 +183,7 @@ def open_stream(
 
 
 class Stream(Iterator[Chunk]):
-    r"""An iterator of chunks that knows how far it is; `open_stream` makes it.
+    r"""An iterator over the chunks of a stream, made by `open_stream`.
 
     Parameters
     ----------
@@ -190,13 +201,13 @@ class Stream(Iterator[Chunk]):
     position : Position
         The place after the last chunk.
     bytes_read : int
-        Bytes read of the files as they are on disk, or of a pipe decompressed.
+        Bytes read of the files as they are on disk; of a pipe, of its decompressed text.
     bytes_total : int or None
         The size of all files; None if one is a pipe.
     complaints : list of str
-        A sentence on each of the first few rows that were left out.
+        A message on each of the first few rows that were skipped.
     notes : list of str
-        What else to tell, such as columns that were passed over.
+        Other messages for the user, such as on columns that were ignored.
 
     Examples
     --------
@@ -239,11 +250,11 @@ class Stream(Iterator[Chunk]):
         self._items.close()
 
     def stop(self) -> None:
-        """Give at most the chunks that are read already; for a signal to call, at any moment."""
+        """End the stream after the chunks that are already read; a signal handler may call it."""
         self._ready.put(None)
 
     def _meaning(self, item: _Item) -> Any:
-        """Give the rows their meaning and move on to the place after them."""
+        """Return features, labels and ids of the rows, and move to the position after them."""
         rows, name = item.rows, self.position.files[item.file].name
         if not self._settings.labels:
             rows = rows._replace(labels=None)
@@ -271,7 +282,7 @@ class Stream(Iterator[Chunk]):
 def _read(
     sources: list[Source], position: Position, settings: _Settings
 ) -> Generator[_Item, None, None]:
-    """Read the files from a position on."""
+    """Read the files from a position on, in the background thread."""
     done = sum(file.size or 0 for file in position.files[: position.file])
     offset, line = position.offset, position.line
     for number, source in enumerate(sources[position.file :], position.file):
@@ -291,7 +302,7 @@ def _read(
 def _read_text(
     opened: Opened, name: str, form: Format | None, offset: int, line: int, settings: _Settings
 ) -> Iterator[tuple[Rows, int]]:
-    """Read svmlight or comma-separated text from an offset on; give rows and bytes read."""
+    """Read svmlight text or CSV from an offset on; yield rows and bytes read."""
     lines, rows = Lines(opened, name), settings.rows
     form, text = (form, lines.take()) if form else _told_by_text(lines)
     if form == "svmlight":
@@ -315,7 +326,7 @@ def _read_text(
 
 
 def _header(lines: Lines, text: bytes) -> tuple[bytes, list[str], int, int]:
-    """Return the text with the whole header in it, and what `split_header` tells of that."""
+    """Return text that has the whole header, and what `split_header` finds in it."""
     while True:
         cut = lines.whole(text)
         found = split_header(text[:cut], lines.name, over=lines.over and cut == len(text))
@@ -330,7 +341,7 @@ def _header(lines: Lines, text: bytes) -> tuple[bytes, list[str], int, int]:
 def _read_parquet(
     opened: Opened, name: str, start: int, settings: _Settings
 ) -> Iterator[tuple[Rows, int]]:
-    """Read a Parquet file from a row on; give rows and about how many bytes were read."""
+    """Read a Parquet file from a row on; yield rows and roughly the bytes read."""
     if opened.stream is not opened.raw or not opened.seekable():
         raise ValueError(f"{name}: Parquet is read from plain files only, not compressed or piped.")
     size = opened.raw.seek(0, os.SEEK_END)
@@ -351,6 +362,13 @@ def _roles(names: list[str], name: str, settings: _Settings) -> Roles:
     return roles
 
 
+def _refuse_unreadable(source: Source, form: Format | None) -> None:
+    """Refuse a file that needs a package which is missing, before those before it are read."""
+    with open_source(source) as opened:
+        if (form or _told_by_name(source) or _told_by_content(opened)) == "parquet":
+            import_parquet(source_name(source))
+
+
 def _told_by_name(source: Source) -> Format | None:
     if not isinstance(source, str | os.PathLike):
         return None
@@ -365,7 +383,7 @@ def _told_by_content(opened: Opened) -> Format | None:
 
 
 def _told_by_text(lines: Lines) -> tuple[Format, bytes]:
-    """Tell the format by the first line that has more than a comment, and return the text."""
+    """Return the format by the first line that is not blank or a comment, and the text read."""
     text = lines.take()
     while True:
         cut = lines.whole(text)
@@ -376,7 +394,7 @@ def _told_by_text(lines: Lines) -> tuple[Format, bytes]:
 
 
 def _told_by_line(text: bytes) -> Format | None:
-    """Tell svmlight text, a number and then words with colons, from comma-separated text."""
+    """Return "svmlight" for a line of a number and then words with colons, else "csv"."""
     lines = (line.partition(b"#")[0].split(None, 2) for line in io.BytesIO(text))
     label, *words = next(filter(None, lines), [b""])
     if not label:

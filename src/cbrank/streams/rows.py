@@ -1,4 +1,4 @@
-"""Rows as a reader gives them, before the columns have a meaning."""
+"""Rows as the readers give them, before `Columns` makes features of them."""
 
 from typing import NamedTuple
 
@@ -6,14 +6,26 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-FIRST_FEW = 10
-CHUNK_BYTES = 2**25  # of text, or of numbers: wide rows come in chunks of fewer than asked for
-WIDEST = 2**31 - 1  # columns whose numbers an int32 can hold
-_NUMBER, _TEXT = 8, 64  # bytes of a cell; of a short text, with what Python keeps beside it
+FIRST_FEW = 10  # malformed rows that are reported one by one; the others are only counted
+# Of text, or of numbers: with wide rows a chunk has fewer rows than asked for, so that memory does not
+# depend on the width. Up to five chunks exist at a time.
+CHUNK_BYTES = 2**25
+WIDEST = 2**31 - 1  # features: indices of sparse rows are int32
+MOST_COLUMNS = 2**22  # of a table: a limit to the memory that a forged model file can take
+_NUMBER, _TEXT = 8, 64  # bytes of a number; of a short string as a Python object
+
+
+class Roles(NamedTuple):
+    """What a reader does with each column of one file."""
+
+    codes: NDArray[np.int64]  # k for numeric column k, -1 to ignore, -2 - k for text column k
+    n_numbers: int
+    texts: tuple[str, ...]  # names of the text columns
+    label: str | None  # the text column that is the label
 
 
 class Rows(NamedTuple):
-    """Rows of one file and the place after them."""
+    """Rows of one file, and the position after them."""
 
     X: NDArray[np.float64] | csr_array
     labels: NDArray[np.float64] | list[str] | None
@@ -26,7 +38,7 @@ class Rows(NamedTuple):
 
 
 class Complaints:
-    """Rows that could not be read: counted up to a limit, the first few in words.
+    """Malformed rows: counted up to a limit, with messages about the first few.
 
     Examples
     --------
@@ -43,7 +55,7 @@ class Complaints:
         self._sentences: list[str] = []
 
     def add(self, sentence: str) -> None:
-        """Count a row, or raise the sentence if no more may be left out."""
+        """Count a malformed row, or raise its message if the limit is reached."""
         if self.total >= self.limit:
             raise ValueError(sentence + self._too_many())
         self.total += 1
@@ -52,13 +64,13 @@ class Complaints:
             self._sentences.append(sentence)
 
     def count_in(self, others: int) -> None:
-        """Count rows of which someone else complained."""
+        """Add malformed rows that were reported elsewhere."""
         self.total += others
         if self.total > self.limit:
             raise ValueError(f"There are more malformed rows than the {self.limit} allowed.")
 
     def pop(self) -> tuple[int, list[str]]:
-        """Return the count and the sentences since the last time."""
+        """Return the count and the messages since the last call."""
         found = self.count, self._sentences
         self.count, self._sentences = 0, []
         return found
@@ -70,7 +82,7 @@ class Complaints:
 
 
 def rows_that_fit(rows: int, n_numbers: int, n_texts: int) -> int:
-    """Return the rows of a chunk: as many as are asked for, or as fit in `CHUNK_BYTES`.
+    """Return the number of rows of a chunk: as many as asked for, or as fit in `CHUNK_BYTES`.
 
     Examples
     --------
@@ -82,7 +94,7 @@ def rows_that_fit(rows: int, n_numbers: int, n_texts: int) -> int:
 
 
 def texts_joined(pieces: list[dict[str, list[str]]], names: list[str]) -> dict[str, list[str]]:
-    """Join columns of text.
+    """Join the text columns of several pieces.
 
     Examples
     --------

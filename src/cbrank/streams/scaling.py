@@ -1,4 +1,4 @@
-"""A scaler that learns its statistics from a stream."""
+"""A scaler that learns its statistics from a stream, row by row."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self
@@ -19,29 +19,30 @@ Known = dict[str, NDArray[Any]]
 _BY_FEATURE = {"standard": ("counts", "means", "squares"), "maxabs": ("largest",)}
 
 _HUGE = np.finfo(np.float64).max
-_MANY = 2**52  # rows
-_MOST_SQUARED = 1e306  # and those of 2^52 rows more are still finite
+_MANY = 2**52  # rows: more than any stream has, and exact as a double
+_MOST_SQUARED = 1e306  # a sum of squares to which 2^52 rows more can be added without overflow
 
 
 class StreamScaler(Owner, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Scale rows by what the stream has shown so far.
+    """Scale rows by the statistics of the stream so far.
 
-    Sparse rows are never centred, and may be wider than those before: features appear as a
-    stream goes. A feature that never changed is divided by 1.
+    Sparse rows are never centred, and may have more features than those before. A constant
+    feature is divided by 1.
 
     Parameters
     ----------
     kind : {"standard", "unit", "maxabs", "none"}, default="standard"
-        Divide each feature by its standard deviation, dense rows after taking its mean away,
-        where a number beyond 1e145 in size counts as that; divide each row by its length; divide
-        each feature by its largest absolute value; or leave rows as they are.
+        "standard" divides each feature by its standard deviation, for dense rows after subtracting
+        its mean (numbers beyond 1e145 in size count as that); "unit" divides each row by its
+        Euclidean length; "maxabs" divides each feature by its largest absolute value; "none"
+        leaves rows as they are.
 
     Attributes
     ----------
     n_rows_seen_ : int
-        The rows learned from.
+        The number of rows learned from.
     n_features_in_ : int
-        The features met so far.
+        The number of features so far.
 
     Examples
     --------
@@ -87,7 +88,7 @@ class StreamScaler(Owner, OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
-        """Go on learning the statistics.
+        """Update the statistics.
 
         Parameters
         ----------
@@ -144,10 +145,10 @@ class StreamScaler(Owner, OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
 
     @property
     def n_rows_seen_(self) -> int:
-        """The rows learned from."""
+        """The number of rows learned from."""
         return int(self._known["rows"][0])
 
-    # What is known, by kind ----------------------------------------------------------------------
+    # Statistics, by kind -------------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_known")
@@ -158,7 +159,7 @@ class StreamScaler(Owner, OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
         return tags
 
     def _learn(self, X: Any, *, anew: bool) -> Any:
-        """Learn from all rows, and return them scaled, or from none."""
+        """Learn from all rows and return them scaled; after an error, have learned from none."""
         before = self.__dict__.copy()
         try:
             X = self._check(X, reset=anew)
@@ -172,12 +173,12 @@ class StreamScaler(Owner, OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
         return scaled
 
     def resize(self, width: int) -> None:
-        """Make room for features that a stream has not shown before.
+        """Add features that the stream did not have before.
 
         Parameters
         ----------
         width : int
-            How many features there are from now on.
+            The number of features from now on.
         """
         with self._own.lock:
             self._known = _widened(self._known, width)
@@ -239,7 +240,7 @@ class StreamScaler(Owner, OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
         return out
 
     def centre_and_divisor(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return what dense rows are shifted and scaled by.
+        """Return what is subtracted from dense rows, and what they are divided by.
 
         Returns
         -------
@@ -256,7 +257,7 @@ class StreamScaler(Owner, OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
         return centre, 1.0 / self.transform(ones).data
 
     def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Return all that is known, to be kept.
+        """Return the state, to be saved.
 
         Returns
         -------
@@ -269,7 +270,7 @@ class StreamScaler(Owner, OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
 
     @classmethod
     def from_state(cls, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> Self:
-        """Return the scaler of `get_state`.
+        """Make a scaler from the state of `get_state`.
 
         Parameters
         ----------
@@ -286,7 +287,7 @@ class StreamScaler(Owner, OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
         Raises
         ------
         ValueError
-            If they make no sense.
+            If the state is inconsistent.
         """
         scaler = cls(facts["kind"])
         scaler._validate_params()
@@ -307,7 +308,7 @@ class StreamScaler(Owner, OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
 
 
 def _is_sound(name: str, arrays: Mapping[str, NDArray[Any]]) -> bool:
-    """Say whether numbers could have been learned from rows."""
+    """Say whether statistics could have been learned from rows."""
     known = arrays[name]
     most = int(arrays["rows"][0]) if name == "counts" else _HUGE
     least = -_HUGE if name == "means" else 0
@@ -315,19 +316,19 @@ def _is_sound(name: str, arrays: Mapping[str, NDArray[Any]]) -> bool:
 
 
 def _within_limits(name: str, known: NDArray[Any]) -> NDArray[Any]:
-    """Return numbers as large as the kernel lets them become; earlier versions let them grow."""
+    """Return statistics clipped to the kernel's limits, which version 0.1.0 did not have."""
     most = {"means": kernels.scaling.LARGEST, "squares": _MOST_SQUARED}.get(name, _HUGE)
     return known if -most <= known.min() and known.max() <= most else np.clip(known, -most, most)
 
 
 def _nothing(kind: str) -> Known:
-    """Return what is known before any row: the count of rows, and arrays by feature."""
+    """Return the statistics before any row: the count of rows, and arrays by feature."""
     rows = {"rows": np.zeros(1, np.int64)}
     return rows | {name: np.zeros(0) for name in _BY_FEATURE.get(kind, ())}
 
 
 def _widened(known: Known, width: int) -> Known:
-    """Return what is known of that many features; all in new arrays if any has to change."""
+    """Return statistics of `width` features; new arrays if they have to grow or are read-only."""
     missing = {name: max(0, width - len(array)) for name, array in known.items() if name != "rows"}
     if not any(missing.values()) and all(array.flags.writeable for array in known.values()):
         return known

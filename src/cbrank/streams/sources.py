@@ -1,4 +1,4 @@
-"""Bytes from a path, plain or compressed, from standard input or from an open file."""
+"""Bytes from paths, plain or compressed, from standard input and from open files."""
 
 import bz2
 import contextlib
@@ -19,12 +19,12 @@ Source = str | os.PathLike[str] | IO[bytes]
 
 _GZIP, _BZIP2, _XZ, _ZSTD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
 _ZSTD_MODULES = ("compression.zstd", "backports.zstd")
-_SKIPPED = 2**20
+_SKIPPED = 2**20  # bytes read at a time where a position cannot be sought
 _DAMAGE = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error)
 
 
 def source_name(source: Source) -> str:
-    """Return what to call a source in a message.
+    """Return the name of a source for messages.
 
     Examples
     --------
@@ -43,8 +43,8 @@ def open_bytes(source: Source) -> Iterator[IO[bytes]]:
     Parameters
     ----------
     source : path, "-" or binary file
-        A path's or standard input's compression (gzip, bzip2, xz, Zstandard) is told by its
-        first bytes. An open file is read as it is, and left open.
+        Compression of a path or of standard input (gzip, bzip2, xz, Zstandard) is recognised by
+        the first bytes. An open file is read as it is, and left open.
 
     Yields
     ------
@@ -70,23 +70,23 @@ def open_bytes(source: Source) -> Iterator[IO[bytes]]:
 
 
 class Opened(NamedTuple):
-    """A source's bytes, decompressed, and as they lie on disk."""
+    """The bytes of a source, decompressed and as they are on disk."""
 
     stream: IO[bytes]
     raw: IO[bytes]
 
     def skip(self, count: int, name: str) -> None:
-        """Pass over `count` bytes of the stream, at once where it is a plain file."""
+        """Skip `count` bytes of the stream; a plain file seeks, any other is read."""
         if self.stream is self.raw and self.seekable():
             self.raw.seek(count, io.SEEK_CUR)
             return
         while count and (data := self.stream.read(min(count, _SKIPPED))):
             count -= len(data)
         if count:
-            raise ValueError(f"{name} ends before the place where reading stopped last time.")
+            raise ValueError(f"{name} ends before the position where reading stopped last time.")
 
     def head(self, count: int) -> bytes:
-        """Return the first bytes on disk without taking them; none of what cannot be peeked at."""
+        """Return the first bytes on disk without consuming them; none if that is not possible."""
         if isinstance(self.raw, io.BufferedReader):
             return self.raw.peek(count)[:count]
         if not self.seekable():
@@ -96,20 +96,20 @@ class Opened(NamedTuple):
         return found
 
     def seekable(self) -> bool:
-        """Say whether one can go to any place on disk."""
+        """Say whether the raw bytes can be read from any position."""
         return hasattr(self.raw, "seekable") and self.raw.seekable()
 
     def consumed(self, offset: int) -> int:
-        """Return the bytes taken from disk, or from a pipe the `offset` reached."""
+        """Return the number of bytes read from disk; for a pipe, the `offset` in its text."""
         return self.raw.tell() if self.seekable() else offset
 
 
 @contextlib.contextmanager
 def open_source(source: Source, *, own_input: bool = False) -> Iterator[Opened]:
-    """Open a source as `open_bytes` does, with its raw bytes at hand.
+    """Open a source as `open_bytes` does, and give access to its raw bytes.
 
-    With `own_input` standard input is read through a descriptor of its own, so that a thread
-    blocked in reading it cannot keep the interpreter from closing.
+    With `own_input` standard input is read through a duplicate descriptor: the interpreter closes
+    its own at exit, and would wait for a thread that is blocked in reading it.
     """
     name = source_name(source)
     try:
@@ -125,7 +125,7 @@ def open_source(source: Source, *, own_input: bool = False) -> Iterator[Opened]:
 
 
 def find_sources(paths: Source | Sequence[Source]) -> list[Source]:
-    """Return the sources in order, globs replaced by the files they match, by name.
+    """Return the sources in order, with globs replaced by the files they match, sorted by name.
 
     Raises
     ------
@@ -163,7 +163,7 @@ def _matches(path: Source) -> list[Source]:
 
 
 def _is_damage(reason: Exception) -> bool:
-    """Tell a decompressor's complaint from other errors; bzip2's is an OSError without number."""
+    """Say whether an error is a decompressor's; that of bzip2 is an OSError without a number."""
     nameless = type(reason) is OSError and reason.errno is None
     return isinstance(reason, _DAMAGE) or nameless or type(reason).__name__ == "ZstdError"
 
@@ -202,6 +202,6 @@ def _zstd(name: str) -> Any:
         with contextlib.suppress(ImportError):
             return importlib.import_module(module)
     raise ValueError(
-        f"{name}: Zstandard data, and no module to read them with; "
+        f"{name} is compressed with Zstandard, which needs a package: "
         "pip install 'cbrank[zstd]', or decompress the file first."
     )

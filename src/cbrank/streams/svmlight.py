@@ -1,4 +1,4 @@
-"""Rows from text in svmlight (LIBSVM) form, a chunk at a time."""
+"""Rows of svmlight (LIBSVM) text, a chunk at a time."""
 
 import operator
 import re
@@ -17,7 +17,9 @@ from cbrank.streams.text import Fault, Lines, Piece, Size, read_rows, shown
 if TYPE_CHECKING:
     from cbrank.kernels.svmlight import Parsed
 
-_ROOM = 2**21  # bytes of text that room is made for at most before a longer line asks for more
+# Bytes of text up to which the parser's arrays grow by doubling; for a longer line they grow to just
+# its length, as they take several times the memory of the text.
+_ROOM = 2**21
 _WORD = re.compile(rb"[^\s#]*")
 
 Chunk = tuple[csr_array, NDArray[np.float64]]
@@ -26,11 +28,11 @@ Chunk = tuple[csr_array, NDArray[np.float64]]
 def read_svmlight_chunks(
     path: Source, rows: int = 8192, *, n_features: int | None = None, zero_based: bool = False
 ) -> Iterator[Chunk]:
-    r"""Read a file in svmlight (LIBSVM) form a chunk of rows at a time.
+    r"""Read a file in svmlight (LIBSVM) format, a chunk of rows at a time.
 
-    The file is never in memory as a whole. Values are those Python's ``float`` gives, to the
-    last bit. Blank lines and comments (``#`` to the end of the line) are passed over, as is a
-    ``qid:`` between label and features.
+    The file is never in memory as a whole. Numbers are rounded exactly as by Python's ``float``.
+    Blank lines, comments (``#`` to the end of the line) and a ``qid:`` between label and features
+    are ignored.
 
     Parameters
     ----------
@@ -40,15 +42,15 @@ def read_svmlight_chunks(
     rows : int, default=8192
         Rows of a chunk; the last chunk may have fewer.
     n_features : int, optional
-        Columns of every chunk; a greater index in the file is an error. Without it a chunk is
-        as wide as the greatest index so far.
+        Columns of every chunk; a greater index in the file is an error. By default a chunk is as
+        wide as the greatest index so far.
     zero_based : bool, default=False
         Whether indices start at 0 and not at 1.
 
     Returns
     -------
     iterator of (csr_array, ndarray)
-        Chunk by chunk the features, indices ascending, and the labels, both float64.
+        For each chunk the features, with ascending indices, and the labels, both float64.
 
     Raises
     ------
@@ -79,7 +81,7 @@ def read_svmlight_chunks(
 
 
 class _Entries(NamedTuple):
-    """Rows copied out of the parser's room."""
+    """Rows copied out of the parser's arrays, which it uses again."""
 
     labels: NDArray[np.float64]
     ends: NDArray[np.int64]
@@ -102,7 +104,7 @@ def _chunks(
 
 
 class SvmlightParser:
-    """The svmlight form, indices counted from `base` and below `limit`."""
+    """Parser of svmlight text, with indices from `base` on and fewer than `limit` features."""
 
     def __init__(self, rows: int, base: int = 1, limit: int = WIDEST) -> None:
         self.rows, self.base, self.limit = rows, base, limit
@@ -159,7 +161,7 @@ class SvmlightParser:
     def _finish(
         self, text: bytes, found: "Parsed", n_rows: int, n_slow: int
     ) -> tuple[int, int] | None:
-        """Fill in the numbers left to Python; return row and position of an infinite one."""
+        """Convert the numbers left to Python; return row and position of one that is infinite."""
         for target, start, stop in found.slow[:n_slow].tolist():
             value = float(text[start:stop])
             row = -1 - target
@@ -177,7 +179,7 @@ class SvmlightParser:
         column = (position if nul < 0 else nul) - text.rfind(b"\n", 0, position)
         place = f", column {column}"
         if nul >= 0:
-            return Fault(line, place, "a NUL byte; this is not text in svmlight form.")
+            return Fault(line, place, "a NUL byte; this is not svmlight text.")
         word = _WORD.match(text, position)
         assert word
         return Fault(line, place, self._reason(shown(word[0]), code))
@@ -189,7 +191,7 @@ class SvmlightParser:
         if code == codes.BAD_VALUE:
             return f"the value {word} is not a finite number."
         if code == codes.TOO_LARGE:
-            return f"{word} is infinite as a double; no number may exceed 1.8e308."
+            return f"{word} is too large; no number may exceed 1.8e308."
         if code == codes.NO_COLON:
             return f"{word} has no colon; expected index:value."
         if code == codes.NOT_ASCENDING:
@@ -200,7 +202,7 @@ class SvmlightParser:
 
     def _out_of_range(self, word: str) -> str:
         last = self.limit - 1 + self.base
-        advice = "" if self.limit == WIDEST else " Rows that wide must be allowed first."
+        advice = "" if self.limit == WIDEST else " If rows may be that wide, allow more features."
         if self.base and word.lstrip("'0").startswith(":"):
-            advice = " If indices start at 0 here, say zero_based=True."
+            advice = " If indices start at 0 here, give `zero_based=True`."
         return f"the index of {word} is not between {self.base} and {last}.{advice}"

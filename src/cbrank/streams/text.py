@@ -1,7 +1,7 @@
-"""Lines of text to rows: the loop that the svmlight and CSV readers share.
+"""From lines of text to rows: the loop that the svmlight and CSV readers share.
 
-What comes out is a function of the bytes alone. Where a block read ends, which a pipe or another
-size of the blocks would change, decides nothing: a row that is not whole waits for more text.
+The rows are a function of the bytes alone. Text comes in blocks, and where one ends depends on pipes
+and on the size of blocks; a row that is cut by the end of a block waits for the rest of it.
 """
 
 import io
@@ -14,59 +14,61 @@ from numpy.typing import NDArray
 from cbrank.streams.rows import Complaints, Rows
 from cbrank.streams.sources import Opened
 
-_BLOCK = 2**20
-_LONGEST = 2**26  # bytes of a line, and of a row whose quoted cells run over several
+_BLOCK = 2**20  # bytes read at a time: large enough for the parser, small beside a chunk of 32 MiB
+# Bytes of a line, and of a row whose quoted cells have several lines: a quote that is never closed
+# must not make the reader take a whole file into memory.
+_LONGEST = 2**26
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_SHOWN = 24
+_SHOWN = 24  # characters of a malformed word in a message
 
 
 class Fault(NamedTuple):
-    """Why a row was not read."""
+    """Why a row is malformed."""
 
     line: int  # from 0, counted from where parsing began
     place: str  # the column, or nothing
     sentence: str
-    begin: int | None = None  # where the row begins, if more text may tell another story of it
+    begin: int | None = None  # where the row begins, if it may be well-formed with more text
 
 
 class Piece(NamedTuple):
-    """Rows parsed from one text, copied out of the parser's room."""
+    """Rows parsed from one text, copied out of the parser's arrays."""
 
     lines: NDArray[np.int64]  # from 0, counted from where parsing began
-    passed: int  # lines passed over in all
-    data: Any  # what the parser joins
+    passed: int  # lines read, those without rows included
+    data: Any  # rows, in the form that the parser's `join` takes
 
 
 class Parser(Protocol):
-    """What a form of text needs: rows from text, and rows joined."""
+    """What a text format has to provide."""
 
     def parse(
         self, text: bytes, start: int, stop_at: int, rows: int
     ) -> tuple[Piece, int, Fault | None]:
-        """Return up to `rows` rows, where to go on, and why a row was left out, if one was.
+        """Return up to `rows` rows that begin between `start` and `stop_at`, and where to go on.
 
-        The rows begin between `start` and `stop_at`.
+        Parsing ends at a malformed row, which is then returned as a `Fault`.
         """
 
     def join(self, data: Sequence[Any]) -> tuple[Any, Any, dict[str, list[str]]]:
-        """Return features, labels and texts of the pieces of a chunk."""
+        """Return features, labels and text columns of a chunk, joined from its pieces."""
 
 
 class Size(NamedTuple):
-    """Where a chunk ends: at so many rows, or at the row that fills so many bytes of text."""
+    """Where a chunk ends: after so many rows, or at the row with which it has so many bytes."""
 
     rows: int
-    text: int = 2**62
+    text: int = 2**62  # no limit
 
 
 class Lines:
-    """Whole lines of a stream, about a megabyte at a time; each text ends with a newline."""
+    """Whole lines of a stream, about a mebibyte at a time; each text ends with a newline."""
 
     def __init__(self, opened: Opened, name: str) -> None:
         self.name, self.longest = name, _LONGEST
-        self.offset = 0  # in the stream, of the text handed out last
-        self.end = 0  # of the stream as far as it was handed out
-        self.over = False  # whether no more lines come: the stream ends, or a line is too long
+        self.offset = 0  # position in the stream of the text returned last
+        self.end = 0  # position in the stream after that text
+        self.over = False  # whether it was the last: the stream ends, or a line is too long
         stream = opened.stream
         self._read: Callable[[int], Any] = (
             stream.read1 if isinstance(stream, io.BufferedReader) else stream.read
@@ -76,16 +78,16 @@ class Lines:
         self._too_long = False
 
     def take(self) -> bytes:
-        """Return some whole lines; at last none."""
+        """Return the next whole lines; an empty text at the end."""
         text = self._next(1)
         if self._too_long and not text:
             raise ValueError(f"{self.name}: a line of more than {self.longest >> 20} MiB.")
         return text
 
     def more(self, text: bytes, begin: int) -> bytes:
-        """Return the text, that was handed out last, from `begin` on, with as much again after it.
+        """Return the text that was returned last, from `begin` on, and at least as much after it.
 
-        Less is added, or nothing, where no more lines come.
+        At the end of the stream less is added, or nothing. Doubling keeps the total work linear.
         """
         rest, offset = text[begin:], self.offset + begin
         text = rest + self._next(len(rest))
@@ -93,11 +95,11 @@ class Lines:
         return text
 
     def whole(self, text: bytes) -> int:
-        """Return where the last line ends that is among the first `longest` bytes of a text."""
+        """Return the end of the last whole line within the first `longest` bytes of a text."""
         return text.rfind(b"\n", 0, self.longest + 1) + 1
 
     def cut(self, text: bytes, offset: int) -> bytes:
-        """Return the text, that was handed out last, from an offset on, or what comes there."""
+        """Return text from an offset in the stream on; `text` is what was returned last."""
         if offset <= self.end:
             text = text[offset - self.offset :]
             self.offset = offset
@@ -112,7 +114,7 @@ class Lines:
         """Return whole lines of at least `least` bytes, else all that are left."""
         parts, whole, begun = [self._kept], 0, len(self._kept)
         while not self._too_long and (data := self._read(min(_BLOCK, self.longest))):
-            if not isinstance(data, bytes):  # as a file that is open for text gives
+            if not isinstance(data, bytes):  # the file was opened in text mode
                 kind = type(data).__name__
                 raise TypeError(f"{self.name} gives {kind}, not bytes: open it with 'rb'.")
             cut = data.rfind(b"\n") + 1
@@ -142,10 +144,10 @@ class Lines:
 def read_rows(
     lines: Lines, text: bytes, line: int, parser: Parser, size: Size, complaints: Complaints
 ) -> Iterator[Rows]:
-    """Read chunks of a size from `text`, whose first line has the number `line`, and on.
+    """Read chunks from `text`, whose first line has the number `line`, and from the lines after it.
 
-    Reading is taken up again behind the row that was left out, if its quotes are sound and it is
-    not too long, else behind its first line.
+    After a malformed row reading goes on behind its end or, if its quotes do not match or it is too
+    long, behind its first line.
     """
     chunk: list[Piece] = []
     missing, begin = size.rows, lines.offset
@@ -185,7 +187,7 @@ def _joined(
 
 
 def shown(word: bytes) -> str:
-    """Return a word as a message shows it.
+    """Return a word as messages show it, shortened and in quotes.
 
     Examples
     --------

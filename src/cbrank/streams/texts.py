@@ -1,4 +1,4 @@
-"""Many texts in two arrays, where a list would take some sixty bytes for each beside its letters."""
+"""A list of strings in two arrays: a Python list would take some sixty bytes more for each."""
 
 import codecs
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -8,19 +8,19 @@ from typing import Any, Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
-_BLOCK = 2**12  # texts that are objects at a time
-_BYTES = 2**16
+_BLOCK = 2**12  # strings that exist as Python objects at a time
+_BYTES = 2**16  # decoded at a time, to check that they are UTF-8
 
 
 class Texts(Sequence[str]):
-    """A sequence of texts that takes their letters and eight bytes for each.
+    """A sequence of strings that takes their UTF-8 bytes and eight more for each.
 
     Parameters
     ----------
     text : ndarray of uint8
-        All of them in UTF-8, lone surrogates included.
+        All strings, one after the other, in UTF-8 (lone surrogates are kept).
     ends : ndarray of int64
-        Where each ends.
+        The position after each.
 
     Examples
     --------
@@ -36,7 +36,7 @@ class Texts(Sequence[str]):
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> Self:
-        """Take texts from a list or any iterable."""
+        """Make the sequence from a list or any iterable of strings."""
         parts, sizes, rest = list[NDArray[np.uint8]](), list[NDArray[np.int64]](), iter(texts)
         while some := [coded(text) for text in islice(rest, _BLOCK)]:
             parts.append(np.frombuffer(b"".join(some), np.uint8))
@@ -46,7 +46,7 @@ class Texts(Sequence[str]):
 
     @classmethod
     def checked(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Take the two arrays, which may come from anywhere; refuse what are no texts."""
+        """Make the sequence from the two arrays, checked: they may come from a forged file."""
         text, ends = (arrays.get(name, np.zeros(0)) for name in ("text", "ends"))
         whole = len(arrays) == 2 and text.ndim == ends.ndim == 1
         if not whole or text.dtype != np.uint8 or ends.dtype != np.int64:
@@ -60,7 +60,7 @@ class Texts(Sequence[str]):
         decoder.decode(b"", final=True)
         begins = ends[:-1][ends[:-1] < text.size]
         if (text[begins] & 0xC0 == 0x80).any():
-            raise ValueError("its names are cut within a letter")
+            raise ValueError("its names are cut within a character")
         return cls(text, ends)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -107,7 +107,7 @@ class Texts(Sequence[str]):
 
 
 def has_twins(texts: Sequence[str]) -> bool:
-    """Say whether two texts are the same.
+    """Say whether a string occurs twice.
 
     Examples
     --------
@@ -127,5 +127,5 @@ _CODE = "utf-8", "surrogatepass"
 
 
 def coded(text: str) -> bytes:
-    """Return a text in UTF-8; a lone surrogate is kept."""
+    """Return a string in UTF-8; a lone surrogate, which a CSV header may hold, is kept."""
     return text.encode(*_CODE)

@@ -33,8 +33,8 @@ class Record:
         if before is not None and before != now:
             changed = ", ".join(name for name in now if before.get(name) != now[name])
             raise StudyError(
-                f"{self.path.parent} holds a study of other settings ({changed}): repeat its "
-                "options or give another --out to keep it, or --fresh to start anew."
+                f"{self.path.parent} holds a study of other settings ({changed}): repeat "
+                "them or give another `folder` to keep it, or `fresh=True` to start anew."
             )
 
     def start(self, command: Sequence[str], settings: Settings) -> None:
@@ -69,4 +69,4 @@ def read_facts(path: Path) -> dict[str, Any]:
         facts = json.loads(path.read_text(encoding="utf-8"))
         return dict(facts)
     except ValueError as error:
-        raise StudyError(f"{path} is damaged ({error}): remove it or use --fresh.") from error
+        raise StudyError(f"{path} is damaged ({error}): remove it or use `fresh=True`.") from error

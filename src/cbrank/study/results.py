@@ -48,7 +48,7 @@ class ResultsFile:
             except ValueError as error:
                 raise StudyError(
                     f"{path} has results that this version cannot go on with: {error} Remove "
-                    "these lines or use --fresh."
+                    "these lines or use `fresh=True`."
                 ) from error
 
     def check_seeds(self, settings: Settings) -> None:
@@ -56,8 +56,8 @@ class ResultsFile:
         for task, line in self.lines.items():
             if line["seed"] != str(settings.run_seed(task.dataset, task.run)):
                 raise StudyError(
-                    f"{self.path} was written with another --seed than {settings.seed}: give "
-                    "that seed or another --out to keep it, or --fresh to start anew."
+                    f"{self.path} was written with another `seed` than {settings.seed}: give "
+                    "that seed or another `folder` to keep it, or `fresh=True` to start anew."
                 )
 
     def remaining(self, tasks: Iterable[Task]) -> list[Task]:
@@ -110,7 +110,7 @@ def read_lines(path: Path) -> dict[Task, Line]:
         return {}
     header, *texts = path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1] or [""]
     if header.rstrip("\r") not in {"", ",".join(COLUMNS)}:
-        raise StudyError(f"{path} is not a table of a study: move it away or use --fresh.")
+        raise StudyError(f"{path} is not a table of a study: move it away or use `fresh=True`.")
     lines = [_line(text, f"{path}, line {number}") for number, text in enumerate(texts, start=2)]
     return {task_of(line): line for line in lines}
 
@@ -124,7 +124,7 @@ def _line(text: str, where: str) -> Line:
     except (KeyError, ValueError):
         sound = False
     if not sound:
-        raise StudyError(f"{where} is damaged: remove that line or use --fresh.")
+        raise StudyError(f"{where} is damaged: remove that line or use `fresh=True`.")
     return line
 
 

@@ -39,7 +39,9 @@ class StudyRun:
         self.results, self.curves = ResultsFile(files[0]), CurvesFile(files[1])
         self.record = Record(files[2])
         if self.results.lines and not self.record.facts:
-            raise StudyError(f"{folder} has results but no study.json: use --fresh to start anew.")
+            raise StudyError(
+                f"{folder} has results but no study.json: use `fresh=True` to start anew."
+            )
         self.record.check_settings(settings)
         self.results.check_seeds(settings)
 

@@ -1,4 +1,4 @@
-"""Learning from files: what the command line's ``train`` and ``update`` do.
+"""Learning from files, with checkpoints: what ``cbrank train`` and ``cbrank update`` run.
 
 * ``model``: ranker, scaler and columns in one model file
 * ``run``: passes over files

@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -12,12 +12,12 @@ from typing import Any, Self
 
 from cbrank import modelfile
 from cbrank.modelfile.values import under, within
-from cbrank.streams import Position
+from cbrank.streams import FileMark, Position
 from cbrank.streams.position import marks_from_arrays, marks_to_arrays
 from cbrank.training.lock import alone
 from cbrank.training.model import Model
 
-_LONGEST = 1000  # letters of what a file says of one option
+_LONGEST = 1000  # characters of one option in a file; a longer one is kept as a checksum
 
 
 @dataclass
@@ -86,7 +86,7 @@ class Every:
     seconds : float, optional
         After each so many seconds.
     clock : callable, optional
-        What tells the time.
+        Returns the time in seconds.
 
     Examples
     --------
@@ -159,12 +159,12 @@ class Checkpoint:
         self.path, self.asked, self.every = Path(path), in_brief(asked), every
 
     def held(self) -> AbstractContextManager[None]:
-        """Keep other processes from the checkpoint meanwhile.
+        """Keep other processes away from the checkpoint.
 
         Returns
         -------
         context manager
-            For as long as it lasts, this process is the only one.
+            While it is entered, this process is the only one.
         """
         return alone(self.path)
 
@@ -211,11 +211,11 @@ class Checkpoint:
         progress : Progress
             How far that is.
         """
-        told, arrays = progress.to_json(), dict[str, Any]()
+        reached, arrays = progress.to_json(), dict[str, Any]()
         if progress.position:
-            told["position"]["files"] = []
+            reached["position"]["files"] = []
             arrays = under("run", marks_to_arrays(progress.position.files))
-        model.write(self.path, arrays=arrays, run={"asked": self.asked, "progress": told})
+        model.write(self.path, arrays=arrays, run={"asked": self.asked, "progress": reached})
 
     def remove(self) -> None:
         """Remove the checkpoint, if there is one."""
@@ -263,3 +263,28 @@ def checksum(value: Any) -> str:
     'c5921157'
     """
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()
+
+
+def last_run(asked: dict[str, Any], files: Sequence[FileMark]) -> dict[str, Any]:
+    """Return what a model file says of the run that wrote it, however many files it read.
+
+    Parameters
+    ----------
+    asked : dict
+        What the run was asked to do, as JSON.
+    files : sequence of FileMark
+        The files it read.
+
+    Returns
+    -------
+    dict
+        What it was asked for, a checksum of its files, and the model it began with.
+
+    Examples
+    --------
+    >>> last_run({"passes": 2, "model": "c0ffee"}, [])["began_with"]
+    'c0ffee'
+    """
+    options = {name: value for name, value in asked.items() if name != "model"}
+    marks = checksum([[mark.size, mark.head] for mark in files])
+    return {"asked": in_brief(options), "files": marks, "began_with": asked.get("model")}

@@ -1,4 +1,4 @@
-"""A ranker with all that files need: a scaler and the meaning of columns."""
+"""A ranker with what it takes to learn from files: a scaler and the meaning of columns."""
 
 import os
 from dataclasses import dataclass
@@ -10,8 +10,20 @@ from sklearn.pipeline import Pipeline
 
 from cbrank import modelfile
 from cbrank.modelfile.container import refuse_unwritable
-from cbrank.rankers import Ranker
+from cbrank.rankers.base import Ranker
+from cbrank.rankers.cbr import CBRanker
 from cbrank.streams import Chunk, Columns, StreamScaler
+
+# Features of a full covariance that nobody asked for by name: 32 MiB, all of it read for each pair.
+WIDEST_FULL = 2048
+
+
+class NoColumnsError(modelfile.ModelFileError):
+    """A model file that does not say what the columns of a file mean."""
+
+
+class TooWideError(ValueError):
+    """Rows whose full covariance would be larger than anybody asked for."""
 
 
 @dataclass
@@ -101,9 +113,9 @@ class Model:
             If this is no sound model, or does not say what columns mean.
         """
         if "columns" not in facts:
-            raise modelfile.ModelFileError(
+            raise NoColumnsError(
                 f"{path} was saved from Python and does not say what the columns of a file mean: "
-                "use it there, by cbrank.load, or train a model by cbrank train."
+                "open it there, with cbrank.load."
             )
         try:
             columns = modelfile.restore("columns", arrays, facts)
@@ -154,7 +166,7 @@ class Model:
         refuse_unwritable(arrays, own | facts)
 
     def _gathered(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        self._make_room(self.columns.width_)  # for features of rows that were all left out
+        self._make_room(self.columns.width_)  # for features that only skipped rows had
         whole = self.ranker
         if self.scaler is not None:
             whole = Pipeline([("scaler", self.scaler), ("ranker", self.ranker)])
@@ -162,7 +174,7 @@ class Model:
         return modelfile.gather(model=whole, columns=self.columns)
 
     def _make_room(self, width: int) -> None:
-        """Widen what has learned to rows of this width: features appear as a stream goes."""
+        """Widen ranker and scaler to rows of this width: features appear as a stream goes on."""
         if self.ranker.__sklearn_is_fitted__() and width > self.ranker.n_features_in_:
             self.ranker.resize(width)
             if self.scaler is not None:
@@ -209,7 +221,7 @@ class Model:
         ndarray or csr_array of shape (n_samples, n_features)
             The scaled rows.
         """
-        if X.shape[1] > self.ranker.n_features_in_:  # of rows that were all left out
+        if X.shape[1] > self.ranker.n_features_in_:  # features that only skipped rows had
             X = X[:, : self.ranker.n_features_in_]
         return X if self.scaler is None else self.scaler.transform(X)
 
@@ -223,3 +235,15 @@ def _fit_together(ranker: Ranker, columns: Columns) -> None:
     if ranker.n_seen_[0] and len(columns.classes_) < 2:
         raise ValueError("its ranker has seen a label that its columns do not know")
     columns.cut(ranker.n_features_in_)
+
+
+def refuse_too_wide(ranker: Ranker, width: int, widest: int | None) -> None:
+    """Refuse rows whose full covariance would be larger than anybody asked for."""
+    full = isinstance(ranker, CBRanker) and ranker.covariance == "full"
+    if full and widest is not None and width > widest:
+        each = " for each C tried" if ranker.C == "auto" else ""
+        raise TooWideError(
+            f"These rows have {width:,} features so far, whose full covariance takes "
+            f"{8 * width**2 / 2**20:,.0f} MiB{each}, all of it looked at for every pair: train "
+            'with `covariance="diagonal"`, or with `widest=None` if a full one is meant.'
+        )

@@ -5,13 +5,15 @@ import os
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
-from cbrank.rankers import CBRanker, Ranker
+from cbrank.rankers.cbr import CBRanker
 from cbrank.streams import FileMark, Position, Stream, open_stream
 from cbrank.streams.position import MOST_FILES
 from cbrank.training.checkpoint import Checkpoint, Progress
-from cbrank.training.model import Model
+from cbrank.training.model import Model, refuse_too_wide
 
-WIDEST_FULL = 2048  # features of a full covariance that nobody asked for by name
+
+class NotWrittenError(OSError):
+    """A model that could not be written; the checkpoint of its run has all that was learned."""
 
 
 class Run:
@@ -29,11 +31,11 @@ class Run:
     progress : Progress, optional
         Where to begin.
     passes : int, default=1
-        How often to read it.
+        How often to read the paths, in the same order.
     widest : int, optional
         The most features that a full covariance may have.
     checkpoint : Checkpoint, optional
-        Where to keep what was learned meanwhile.
+        Where to keep what was learned so far.
     **reading : object
         How to read: what `open_stream` takes.
 
@@ -69,7 +71,7 @@ class Run:
         self.progress = progress or Progress(None, 0, 0, 0, *_measured(model))
         self.checkpoint, self.widest, self.reading = checkpoint, widest, reading
         self.skipped = 0  # malformed rows, in one pass
-        self._can_be_kept = False  # as far as one can tell before the end
+        self._is_writable = False  # whether the model fits into a file, as far as is known yet
         self.stopped = False
         self._stream: Stream | None = None
 
@@ -79,9 +81,9 @@ class Run:
         return self.progress.position.files if self.progress.position else ()
 
     def __iter__(self) -> Generator[Stream, None, None]:
-        """Learn; after each chunk give the stream it came from."""
+        """Learn chunk by chunk, and yield the stream after each."""
         if self.progress.position is None:
-            self.keep()  # of an update: that it has begun
+            self.keep()  # an update's first checkpoint says with which model it began
         while self.progress.passes < self.passes:
             with self._open() as stream:
                 yield from self._learned(stream)
@@ -94,7 +96,7 @@ class Run:
             raise ValueError(f"There are no rows to learn from in {', '.join(self.paths)}.")
 
     def stop(self) -> None:
-        """Learn from no more chunks than are read; for a signal to call, also while it waits."""
+        """Stop after the chunks that are read already; a signal handler may call it at any time."""
         self.stopped = True
         if self._stream:
             self._stream.stop()
@@ -126,10 +128,8 @@ class Run:
             if not self.checkpoint:
                 raise
             self.keep()
-            raise type(error)(
-                error.errno,
-                f"{error.strerror}. All that was learned is in {self.checkpoint.path}: see to "
-                "that, and repeat the command with --resume.",
+            raise NotWrittenError(
+                error.errno, f"{error.strerror}. All that was learned is in {self.checkpoint.path}."
             ) from error
         if self.checkpoint:
             self.checkpoint.remove()
@@ -167,9 +167,9 @@ class Run:
         for chunk in stream:
             refuse_too_wide(self.model.ranker, chunk.X.shape[1], self.widest)
             self.model.learn(chunk)
-            if not self._can_be_kept:  # rather now than when all is learned
+            if not self._is_writable:  # better refused now than after the last row
                 self.model.refuse_unwritable()
-                self._can_be_kept = True
+                self._is_writable = True
             assert chunk.y is not None
             before = self.progress.rows
             self.progress.position = chunk.position
@@ -178,18 +178,6 @@ class Run:
             if self.checkpoint and self.checkpoint.every.due(before, self.progress.rows):
                 self.keep()
             yield stream
-
-
-def refuse_too_wide(ranker: Ranker, width: int, widest: int | None) -> None:
-    """Refuse rows whose full covariance would be larger than anybody asked for."""
-    full = isinstance(ranker, CBRanker) and ranker.covariance == "full"
-    if full and widest is not None and width > widest:
-        each = " for each C tried" if ranker.C == "auto" else ""
-        raise ValueError(
-            f"These rows have {width:,} features so far, whose full covariance takes "
-            f"{8 * width**2 / 2**20:,.0f} MiB{each}, all of it looked at for every pair: train "
-            "with --covariance diagonal, or say --covariance full if that is meant."
-        )
 
 
 def _measured(model: Model) -> tuple[int, float]:

@@ -77,7 +77,7 @@ def read_study(folder: Path) -> Study:
     """
     path = folder / "results.csv"
     if not path.is_file():
-        raise ValueError(f"there is no results.csv in {folder}: run `cbrank reproduce` first.")
+        raise ValueError(f"there is no results.csv in {folder}: run the study first.")
     runs = sorted(map(Result.of, read_lines(path).values()), key=_place)
     curves = CurvesFile(folder / "curves.csv").points
     study = Study(

@@ -1,0 +1,232 @@
+"""A benchmark's folder: ``bench.json`` with all that was measured, and ``results.csv``.
+
+``results.csv`` has a line for each peer and workload.
+"""
+
+import csv
+import io
+import json
+import math
+from dataclasses import asdict, fields
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.interleaved import Chunk, Result, cost_ratio
+from benchmarks.workloads import WORKLOADS, Workload
+from cbrank.atomic import atomic_write_text
+from cbrank.provenance import LIBRARIES, machine, now, versions
+
+PLAIN, FAST = "Plain loop 50", "CBR 50, no averaging"
+"""The plain loop, and CBR set to do the same."""
+
+_PEERS = ("river", "vowpalwabbit", "torch", "libauc")
+
+
+class ResultsFolder:
+    """The files of a benchmark, which are written as measurements end.
+
+    Parameters
+    ----------
+    path : Path
+        The folder; it need not exist yet.
+
+    Raises
+    ------
+    ValueError
+        If ``bench.json`` there is something else.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.facts: dict[str, Any] = _read(path / "bench.json")
+
+    def start(self, settings: dict[str, Any], command: str) -> None:
+        """Go on with measurements of the same settings, or begin.
+
+        Raises
+        ------
+        ValueError
+            If those in the folder are of other settings.
+        """
+        if self.facts and self.facts["settings"] != settings:
+            raise ValueError(
+                f"{self.path} holds a benchmark of other settings: repeat its options or give "
+                "another --out to keep it, or --fresh to start anew."
+            )
+        self.path.mkdir(parents=True, exist_ok=True)
+        peers = {name: found for name in _PEERS if (found := _version(name))}
+        self.facts = {
+            "command": command,
+            "settings": settings,
+            "versions": versions(LIBRARIES) | peers,
+            "machine": machine(),
+            "started": self.facts.get("started", now()),
+            "finished": None,
+            "measurements": self.facts.get("measurements", {}),
+        }
+
+    def add(self, name: str, measured: Any) -> None:
+        """Keep what a measurement returned."""
+        self.facts["measurements"][name] = _for_json(measured)
+        self._write()
+
+    def finish(self) -> None:
+        """Note the end and write ``results.csv``."""
+        self.facts["finished"] = now()
+        self._write()
+        columns = [field.name for field in fields(Result) if field.name != "chunks"]
+        file = io.StringIO()
+        table = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
+        table.writeheader()
+        table.writerows(_for_json(asdict(result)) for result in self.results())
+        atomic_write_text(self.path / "results.csv", file.getvalue())
+
+    def results(self) -> list[Result]:
+        """Return what was measured of each peer on each workload."""
+        found = self.facts["measurements"].values()
+        lines = [line for measured in found if isinstance(measured, list) for line in measured]
+        return [_result(line) for line in lines if "workload" in line]
+
+    def measured(self, name: str) -> Any:
+        """Return what a measurement returned, or None if it is not there or failed."""
+        return None if name in self.failures() else self.facts["measurements"].get(name)
+
+    def failures(self) -> dict[str, str]:
+        """Return why measurements failed, by name."""
+        found = self.facts["measurements"].items()
+        return {name: value["failed"] for name, value in found if "failed" in value}
+
+    def _write(self) -> None:
+        atomic_write_text(self.path / "bench.json", json.dumps(self.facts) + "\n")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    try:
+        facts = dict(json.loads(path.read_text(encoding="utf-8")))
+        if facts.keys() >= {"settings", "measurements"}:
+            return facts
+    except ValueError:
+        pass
+    raise ValueError(f"{path} is not a benchmark's: remove it or use --fresh.")
+
+
+def _for_json(value: Any) -> Any:
+    """Return a value with NaN, which JSON does not know, as None."""
+    if isinstance(value, dict):
+        return {name: _for_json(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_for_json(item) for item in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _result(line: dict[str, Any]) -> Result:
+    known: dict[str, Any] = {
+        name: math.nan if value is None else value for name, value in line.items()
+    }
+    known["chunks"] = [[Chunk(*chunk) for chunk in chunks] for chunks in line["chunks"]]
+    return Result(**known)
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
+
+
+class Results:
+    """What was measured, as targets, tables and figures ask for it; NaN where it was not.
+
+    Parameters
+    ----------
+    folder : ResultsFolder
+        A benchmark's folder.
+    """
+
+    def __init__(self, folder: ResultsFolder) -> None:
+        self.folder = folder
+        self._results = {(r.workload, r.peer): r for r in folder.results()}
+
+    def workloads(self, *groups: str) -> list[Workload]:
+        """Return the workloads of groups that were measured, a group after the other."""
+        return [w for group in groups for w in WORKLOADS if w.group == group and self.of(w.name)]
+
+    def of(self, workload: str) -> list[Result]:
+        """Return all results of a workload."""
+        return [result for (name, _), result in self._results.items() if name == workload]
+
+    def ok(self, workload: str, peer: str) -> Result | None:
+        """Return the result of a peer that ran."""
+        result = self._results.get((workload, peer))
+        return result if result and result.status == "ok" else None
+
+    def cost_ratio(self, workload: str, peer: str, other: str) -> float:
+        """Return the cost of a peer divided by that of another."""
+        one, two = self.ok(workload, peer), self.ok(workload, other)
+        return cost_ratio(one, two) if one and two else math.nan
+
+    def auc(self, workload: str, peer: str) -> float:
+        """Return an AUC."""
+        result = self.ok(workload, peer)
+        return result.auc if result else math.nan
+
+    def pair_cost(self, workload: str) -> float:
+        """Return the cost of one of diagonal CBR's 50 pairs divided by that of a row of SGD."""
+        return self.cost_ratio(workload, "CBR-diag 50", "SGD") / 50
+
+    def matrix_share(self, workload: str) -> float:
+        """Return CBR's operations per second divided by those of a matrix product."""
+        result = self.ok(workload, FAST)
+        if not result:
+            return math.nan
+        d = int(result.features)
+        return median(
+            operations(d, 50, chunk.rows, chunk.updates) / chunk.seconds / chunk.rate
+            for chunk in result.timed_chunks
+        )
+
+    def auto_time(self, workload: str) -> float:
+        """Return the time of a stream with C="auto" divided by that with a fixed C."""
+        auto, fixed = self.ok(workload, "CBR default"), self.ok(workload, "CBR 50")
+        return auto.seconds / fixed.seconds if auto and fixed else math.nan
+
+    def fit_memory(self, kind: str) -> float:
+        """Return the memory of a fit divided by the size of the caller's matrix."""
+        memory: dict[str, Any] = (self.folder.measured("memory") or {}).get(kind, {})
+        return max(memory["fit"], memory["partial_fit"]) / memory["matrix"] if memory else math.nan
+
+    def selection_time(self) -> float:
+        """Return the time of cross-validation divided by that of its fits shared by all cores."""
+        return float((self.folder.measured("selection") or {}).get("share", math.nan))
+
+
+def operations(d: int, M: int, rows: int, updates: int) -> float:
+    """Count the additions and multiplications of CBR's sweep with full covariance.
+
+    Up to 127 columns a row takes one product with Sigma, 2 d^2, and the margins of its M pairs,
+    3 M d; a pair that fires takes another, 2 d^2, and a rank-one update, 2 d^2. In blocks a row
+    takes 2 d^2; a pair that fires takes d^2 for one triangle of its rank-one matrix, and 8 M d
+    to bring scores and products of both buffers up to date. Pairs that are looked at and do not
+    fire, and the corrections for updates that wait, are not counted.
+
+    Parameters
+    ----------
+    d, M : int
+        Features, and buffered rows of each class.
+    rows, updates : int
+        Rows learned from, and pairs that fired.
+
+    Returns
+    -------
+    float
+        The count.
+    """
+    from cbrank.kernels.blocked import WORTHWHILE  # noqa: PLC0415
+
+    if d < WORTHWHILE:
+        return rows * (2.0 * d * d + 3.0 * M * d) + updates * 4.0 * d * d
+    return rows * 2.0 * d * d + updates * (1.0 * d * d + 8.0 * M * d)

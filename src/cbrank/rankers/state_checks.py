@@ -1,0 +1,248 @@
+"""Checks of a ranker's state that comes from elsewhere, before compiled code gets hold of it.
+
+Arrays must have the names, types and shapes that a ranker of the same parameters starts with. A file may
+claim any size, so nothing of that size is made to find out: rankers of sizes 2 and 3 tell how shapes
+grow.
+"""
+
+import functools
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from cbrank.rankers.state import Stateful
+
+Arrays = dict[str, NDArray[Any]]
+Facts = dict[str, Any]
+Shapes = dict[str, tuple[int, ...]]
+
+WIDTH = "n_features"
+
+# Axes whose length changes as a ranker learns; in one tuple all are one length.
+_CHANGING_AXES = {"buffer": {"values": 2, "indices": 2}, "race": {"alive": 0}}
+
+# How much of the last axis is kept: what follows is room to work in, zero between any two rows.
+# Files of format 1 have it too.
+_KEPT = {"features": 3}
+
+_MANY = 2**52  # more rows or pairs than any stream has, and no rounding in floating point
+_SMALL = 2  # size of small rankers
+_BLOCK = 2**16  # numbers that are looked at together
+
+
+def kept(field: str, array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array without the room to work in."""
+    return array[..., : _KEPT[field]] if field in _KEPT else array
+
+
+def filled(held: Any, part: str, arrays: Arrays) -> Any:
+    """Return a tuple like `held` with the values of a part; what was a plain number stays one."""
+    values = {field: kept(field, arrays[f"{part}.{field}"]) for field in held._fields}
+    return held._make(
+        _with_room(field, values[field], value)
+        if isinstance(value, np.ndarray)
+        else type(value)(values[field][()])
+        for field, value in held._asdict().items()
+    )
+
+
+def _with_room(field: str, array: NDArray[Any], held: NDArray[Any]) -> NDArray[Any]:
+    """Return an array with the room to work in that it has beside what is kept."""
+    if field not in _KEPT:
+        return array
+    whole = np.zeros((*array.shape[:-1], held.shape[-1]))
+    whole[..., : _KEPT[field]] = array
+    return whole
+
+
+# Facts ------------------------------------------------------------------------------------------
+
+
+def check_threshold(threshold: Any) -> float | None:
+    """Return a threshold, or None for that of the stream; refuse anything else."""
+    if threshold is None or (type(threshold) is float and not np.isnan(threshold)):
+        return threshold
+    raise ValueError("its threshold is not a number")
+
+
+# Names, types and shapes --------------------------------------------------------------------------
+
+
+def small_ranker(
+    first: "Stateful", arrays: Arrays, sizes: dict[str, int], sparse: bool, classes: NDArray[Any]
+) -> Any:
+    """Start a small ranker like `first`; refuse arrays that are not those of one of these sizes."""
+    if not all(type(size) is not bool and int(size) > 0 for size in sizes.values()):
+        raise ValueError(f"its parameters make no ranker of {sizes[WIDTH]} features")
+    parameters, small = first.get_params(deep=False), dict.fromkeys(sizes, _SMALL)
+    ranker = _started(type(first), parameters, sparse, classes, small)
+    _refuse_misfits(arrays, ranker, _shapes(ranker, sizes))
+    return ranker
+
+
+def _started(
+    kind: "type[Stateful]",
+    parameters: Facts,
+    sparse: bool,
+    classes: NDArray[Any],
+    sizes: dict[str, int],
+) -> "Stateful":
+    """Start a ranker of these sizes."""
+    ranker = kind(**parameters | {name: sizes[name] for name in sizes if name != WIDTH})
+    ranker._start(sizes[WIDTH], classes, sparse, np.random.RandomState(0))
+    return ranker
+
+
+def _shapes(ranker: "Stateful", sizes: dict[str, int]) -> Shapes:
+    """Return the shapes that a small ranker would have if it were of these sizes."""
+    tellers = {
+        name: value if isinstance(value, str) else 1.0
+        for name, value in ranker.get_params(deep=False).items()
+        if isinstance(value, str | Real) and name not in sizes
+    }
+    growth = _growth(type(ranker), ranker._sparse, tuple(tellers.items()), tuple(sizes))
+    shapes = {name: list(value.shape) for name, value in ranker._arrays().items()}
+    for name, axis, size_name, rate in growth:
+        shapes[name][axis] += rate * (int(sizes[size_name]) - _SMALL)
+    return {name: tuple(shape) for name, shape in shapes.items()}
+
+
+@functools.lru_cache(maxsize=256)
+def _growth(
+    kind: "type[Stateful]",
+    sparse: bool,
+    parameters: tuple[tuple[str, Any], ...],
+    size_names: tuple[str, ...],
+) -> list[tuple[str, int, str, int]]:
+    """Return which axes of which arrays grow with which size, and how fast.
+
+    Words among the parameters, such as a kind of covariance, shape a ranker; numbers do not,
+    but for the sizes.
+    """
+    small, classes = dict.fromkeys(size_names, _SMALL), np.arange(2)
+    base = _started(kind, dict(parameters), sparse, classes, small)._arrays()
+    found = []
+    for size_name in size_names:
+        more = small | {size_name: _SMALL + 1}
+        larger = _started(kind, dict(parameters), sparse, classes, more)._arrays()
+        for name, value in larger.items():
+            for axis, (one, two) in enumerate(zip(base[name].shape, value.shape, strict=True)):
+                found += [(name, axis, size_name, two - one)] if two > one else []
+    return found
+
+
+def _refuse_misfits(arrays: Arrays, ranker: "Stateful", shapes: Shapes) -> None:
+    """Refuse an array that a ranker would not have like this, if there is one."""
+    fields, lengths = ranker._arrays(), dict[str, set[int]]()
+    if different := arrays.keys() ^ fields.keys():
+        raise ValueError(
+            f"it should have the arrays {', '.join(fields)}, and {min(different)} differs"
+        )
+    for name, array in _without_room(arrays).items():
+        part, field = name.split(".")
+        expected, axis = list(shapes[name]), _changing_axis(ranker, part, field)
+        if axis is not None and axis < array.ndim:
+            expected[axis] = array.shape[axis]
+            lengths.setdefault(part, set()).add(array.shape[axis])
+        dtype = fields[name].dtype
+        if list(array.shape) != expected or array.dtype != dtype:
+            raise ValueError(
+                f"{name} is {array.dtype} of shape {array.shape}, and should be {dtype} of shape "
+                f"{tuple(expected)}"
+            )
+    for part, found in lengths.items():
+        if len(found) > 1:
+            raise ValueError(f"the arrays of its {part} are not equally long")
+
+
+def _without_room(arrays: Arrays) -> Arrays:
+    """Return arrays as this version keeps them."""
+    own = dict(arrays)
+    for name, array in arrays.items():
+        wanted = _KEPT.get(name.rpartition(".")[2], 0)
+        if wanted and array.shape[-1:] == (wanted + 1,):
+            own[name] = array[..., :wanted]
+    return own
+
+
+def _changing_axis(ranker: "Stateful", part: str, field: str) -> int | None:
+    if part == "rivals":
+        return 0
+    return _CHANGING_AXES.get(part, {}).get(field) if part != "buffer" or ranker._sparse else None
+
+
+# Numbers ------------------------------------------------------------------------------------------
+
+
+def refuse_bad_arrays(arrays: Arrays, n_features: int) -> None:
+    """Refuse numbers that no ranker has learned."""
+    own = _without_room(arrays)
+    _refuse_bad_numbers(own)
+    _refuse_bad_buffer(_part("buffer", own), n_features)
+    if "race.C" in own:
+        _refuse_bad_halving(_part("race", own), _part("rivals", own))
+
+
+def _part(name: str, arrays: Arrays) -> Arrays:
+    prefix = f"{name}."
+    return {
+        key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)
+    }
+
+
+def _refuse_bad_numbers(arrays: Arrays) -> None:
+    for name, array in arrays.items():
+        if array.dtype.kind == "f" and not _all_finite(array):
+            raise ValueError(f"{name} has numbers that are not finite")
+        if array.dtype.kind == "i" and array.size and not 0 <= array.min() <= array.max() < _MANY:
+            raise ValueError(f"{name} has numbers that count nothing")
+
+
+def _all_finite(array: NDArray[Any]) -> bool:
+    """Say whether all numbers are finite, without an array as long that says it of each."""
+    return not array.size or bool(np.isfinite(array.min()) and np.isfinite(array.max()))
+
+
+def _refuse_bad_halving(halving: Arrays, others: Arrays) -> None:
+    alive, learners = halving["alive"], len(halving["C"])
+    count = next(iter(others.values())).shape[0]
+    if (
+        len(set(alive.tolist())) != alive.size
+        or alive.size != count + 1
+        or (alive >= learners).any()
+    ):
+        raise ValueError("the learners left of its choice of C are not those it has")
+    if not (halving["C"] > 0).all():
+        raise ValueError("a C of its choice of C is not above zero")
+
+
+def _refuse_bad_buffer(buffer: Arrays, n_features: int) -> None:
+    """Refuse numbers that would send a kernel, which checks no bounds, out of its arrays."""
+    _, capacity, width = buffer["rows" if "rows" in buffer else "values"].shape
+    limits = {
+        "size": np.minimum(buffer["seen"], capacity),
+        "oldest": capacity - 1,
+        "length": width,
+        "indices": n_features - 1,
+    }
+    for field, limit in limits.items():
+        if field in buffer and (buffer[field] > limit).any():
+            raise ValueError(f"buffer.{field} points beyond the buffer")
+    if ((buffer["size"] == 0) & (buffer["seen"] > 0)).any():
+        raise ValueError("its buffer lost rows that it has seen")
+    if "indices" in buffer:
+        _refuse_disorder(buffer["indices"], buffer["length"])
+
+
+def _refuse_disorder(indices: NDArray[np.int32], length: NDArray[np.int64]) -> None:
+    """Refuse sparse rows whose features are not in ascending order."""
+    width = indices.shape[2]
+    rows, lengths, places = indices.reshape(-1, width), length.reshape(-1, 1), np.arange(1, width)
+    block = max(1, _BLOCK // max(width, 1))
+    for begin in range(0, len(rows) if width > 1 else 0, block):
+        some, filled_ = rows[begin : begin + block], places < lengths[begin : begin + block]
+        if ((some[:, 1:] <= some[:, :-1]) & filled_).any():
+            raise ValueError("a row of its buffer has a feature twice, or out of order")

@@ -1,0 +1,161 @@
+"""Peers, the plain loop, and how they are measured."""
+
+import math
+import os
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.special import ndtri
+from threadpoolctl import ThreadpoolController
+
+from benchmarks import plain_loop
+from benchmarks.interleaved import Chunk, Result, Timer, cost_ratio, interleave
+from benchmarks.measurements import FitMemory
+from benchmarks.peers import CBR, PEERS, Peer
+from benchmarks.processes import PeakMemory, Process, ProcessFailed, matrix_rate
+from benchmarks.workloads import WORKLOADS, Split, synthetic
+from cbrank import CBRanker
+
+DENSE = synthetic(8, "noisy", 240, 100, seed=0)
+SPARSE = Split(
+    sparse.csr_array(np.maximum(DENSE.X, 0)),
+    DENSE.y,
+    sparse.csr_array(np.maximum(DENSE.X_held, 0)),
+    DENSE.y_held,
+)
+ONE_SIZE = [name for name in PEERS if not name.endswith((" 1", " 5", " 20", " 100", " 200"))]
+
+
+@pytest.mark.parametrize("noise", ["easy", "noisy"])
+def test_the_plain_loop_is_cbr(noise):
+    split = synthetic(12, noise, 600, 0, seed=1)
+    state = plain_loop.empty_state(12, 20)
+    plain_loop.learn(split.X, split.y, state, 0.25, float(ndtri(0.7)))
+    ranker = CBRanker(C=0.25, buffer_size=20, average=False).partial_fit(split.X, split.y)
+    np.testing.assert_allclose(state.mu, ranker.coef_[0], rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(state.Sigma, ranker.covariance_, rtol=1e-10, atol=1e-13)
+    assert state.size.tolist() == [20, 20]
+
+
+@pytest.mark.parametrize("limit", [None, 5])
+def test_the_plain_loop_as_a_peer_goes_along_with_cbr(limit, monkeypatch):
+    if limit:
+        monkeypatch.setattr(plain_loop, "_PRODUCTS", limit * 50 * 8**2)
+    timer = Timer("Plain loop 50", DENSE)
+    timer.start()
+    chunks = [timer.learn(0, 120), timer.learn(120, 240)]
+    end = timer.finish()
+    assert [chunk.rows for chunk in chunks] == ([5, 5] if limit else [120, 120])
+    assert 0 < end.difference < 1e-12
+    whole = CBRanker(C=2**-4, average=False).partial_fit(DENSE.X, DENSE.y)
+    if limit:
+        assert math.isnan(end.auc)
+    else:
+        assert end.auc == pytest.approx(whole.score(DENSE.X_held, DENSE.y_held))
+    assert isinstance(timer.learner, plain_loop.PlainLoop)
+    assert timer.learner.ranker.n_updates_ == whole.n_updates_
+
+
+def test_pairs_of_easy_streams_fire_seldom_and_of_noisy_ones_often():
+    shares = {}
+    for noise in ("easy", "noisy"):
+        split = synthetic(54, noise, 600, 0, seed=0)
+        ranker = CBRanker(C=2**-4).partial_fit(split.X, split.y)
+        shares[noise] = ranker.n_updates_ / ranker.n_pairs_
+    assert shares["easy"] < 0.05
+    assert 0.25 < shares["noisy"] < 0.6
+
+
+@pytest.mark.parametrize("name", ONE_SIZE)
+def test_every_peer_learns_to_rank_the_rows_it_takes(name):
+    if missing := PEERS[name].missing():
+        pytest.skip(f"{name}: {missing}")
+    for split in (DENSE, SPARSE):
+        if split.kind in PEERS[name].takes:
+            timer = Timer(name, split)
+            timer.warm_up()
+            timer.start()
+            chunks = [timer.learn(0, 100), timer.learn(100, 240)]
+            end = timer.finish()
+            assert [chunk.rows for chunk in chunks] == [100, 140]
+            assert all(chunk.seconds > 0 and chunk.memory >= 0 for chunk in chunks)
+            assert end.auc > (0.5 if name == "LibAUC" else 0.6)
+            assert bool(end.batch) == (name == "Batch LR")
+
+
+def test_a_stream_in_chunks_gives_the_model_of_one_call():
+    timer = Timer("CBR 10", DENSE)
+    timer.start()
+    chunks = [timer.learn(0, 100), timer.learn(100, 240)]
+    whole = CBRanker(C=2**-4, buffer_size=10).partial_fit(DENSE.X, DENSE.y)
+    assert timer.finish().auc == pytest.approx(whole.score(DENSE.X_held, DENSE.y_held))
+    assert sum(chunk.updates for chunk in chunks) == whole.n_updates_
+    assert sum(chunk.pairs for chunk in chunks) == whole.n_pairs_
+    assert all(chunk.rate > 1e8 for chunk in chunks)
+
+
+def test_peers_that_cannot_run_are_named_with_the_reason(monkeypatch):
+    absent = Peer("Nobody", CBR, needs={"no_such_module": "there is no cure"})
+    monkeypatch.setitem(PEERS, "Nobody", absent)
+    peers = ("Nobody", "CBR 10", "SGD")
+    nobody, full, sgd = interleave("tiny", peers, SPARSE, [100, 170, 240], repeats=2)
+    assert (nobody.status, nobody.note) == ("not installed", "no no_such_module: there is no cure")
+    assert (full.status, full.note) == ("not for these rows", "no sparse rows")
+    assert (sgd.status, sgd.rows, sgd.features) == ("ok", 240, 8)
+    assert [len(chunks) for chunks in sgd.chunks] == [3, 3]
+    assert sgd.least == min(sgd.costs)
+    assert sgd.auc > 0.6
+
+
+def test_processes_have_one_thread():
+    with Process() as process:
+        info = process.make(ThreadpoolController).call("info")
+    assert {library["num_threads"] for library in info} == {1}
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (
+            (exec, "raise ImportError('no such name\\nin two lines (/some/where/__init__.py)')"),
+            r"^ImportError: no such name in two lines$",
+        ),
+        ((os._exit, 3), r"^the process ended unexpectedly \(exit code 3\)$"),
+    ],
+)
+def test_failures_in_processes_are_sentences(make, sentence):
+    with Process() as process, pytest.raises(ProcessFailed, match=sentence):
+        process.make(*make).answer()
+
+
+def test_ratios_compare_chunk_by_chunk_and_leave_the_lead_in_out():
+    def result(*seconds, **more):
+        chunks = [Chunk(10, second, 0.0) for second in (9.0, *seconds)]
+        return Result("tiny", "", chunks=[chunks], **more)
+
+    assert cost_ratio(result(4.0, 6.0, 80.0), result(2.0, 2.0, 10.0)) == 3.0
+    assert cost_ratio(result(5.0, cost=0.5e6), result(1.0, 1.0, cost=0.25e6)) == 2.0
+
+
+def test_the_rate_of_matrix_products_and_the_peak_of_memory():
+    assert 1e8 < matrix_rate() < 1e13
+    peak = PeakMemory()
+    ballast = np.ones(8 * 2**20)
+    assert peak.mib() > 48
+    del ballast
+
+
+@pytest.mark.parametrize(("kind", "features"), [("dense", 100), ("sparse", 1000)])
+def test_a_fit_does_not_copy_the_rows(kind, features):
+    sizes = getattr(FitMemory(), kind)(3000, features, seed=0)
+    assert sizes["matrix"] > 2e6
+    assert sizes["fit"] < sizes["matrix"] / 2
+    assert sizes["partial_fit"] < sizes["matrix"] / 2
+
+
+def test_names_are_unique_and_peers_known():
+    names = [workload.name for workload in WORKLOADS]
+    assert len(set(names)) == len(names)
+    assert {peer for workload in WORKLOADS for peer in workload.peers} == set(PEERS)
+    assert all(workload.quick[-1] <= workload.ends[-1] for workload in WORKLOADS if workload.quick)
