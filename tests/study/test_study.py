@@ -194,7 +194,7 @@ def test_results_that_cannot_be_trusted_are_refused(finished, tmp_path):
     with pytest.raises(StudyError, match="line 2 is damaged"):
         StudyRun(tmp_path, SETTINGS)
     path.write_text(text.replace(f",{SETTINGS.run_seed('glass', 1)},", ",1,"))
-    with pytest.raises(StudyError, match="another --seed"):
+    with pytest.raises(StudyError, match="another `seed`"):
         StudyRun(tmp_path, SETTINGS)
     path.write_text("a,b\n1,2\n")
     with pytest.raises(StudyError, match="not a table of a study"):
