@@ -1,0 +1,89 @@
+"""The shape of the package: names of files, chains of imports, who reads what is private."""
+
+import ast
+import collections
+import functools
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import cbrank
+
+SOURCE = Path(cbrank.__file__).parent
+LONGEST_CHAIN = 10
+MOST_FILES = 6  # from partial_fit to the kernel
+
+
+def name_of(path: Path) -> str:
+    parts = [*path.relative_to(SOURCE.parent).with_suffix("").parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {name_of(path): path for path in SOURCE.rglob("*.py")}
+
+
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what is executed when a module is imported."""
+    for child in ast.iter_child_nodes(node):
+        types_only = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
+        if not types_only and not isinstance(child, ast.FunctionDef):
+            yield child
+            yield from statements(child)
+
+
+def imported(module: str) -> set[str]:
+    found = set[str]()
+    for node in statements(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= (names & MODULES.keys()) or {node.module}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return (found & MODULES.keys()) - {module}
+
+
+@functools.cache
+def chain(module: str) -> tuple[str, ...]:
+    return (module, *max(map(chain, imported(module)), key=len, default=()))
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_chains_of_imports_are_short(module):
+    assert len(chain(module)) <= LONGEST_CHAIN, " > ".join(chain(module))
+
+
+def test_no_file_name_is_used_more_than_twice():
+    names = collections.Counter(path.name for path in MODULES.values())
+    del names["__init__.py"]
+    assert [name for name, count in names.items() if count > 2] == []
+
+
+def test_the_linter_refuses_private_attributes_of_others(tmp_path):
+    """What `make lint` runs over the package, run over a file that breaks the rule."""
+    bad = tmp_path / "src" / "cbrank" / "merging" / "bad.py"
+    bad.parent.mkdir(parents=True)
+    bad.write_text('"""Bad."""\n\n\ndef look(ranker):\n    """Look."""\n    return ranker._model\n')
+    settings = SOURCE.parents[1] / "pyproject.toml"
+    asked = [
+        sys.executable,
+        "-m",
+        "ruff",
+        "check",
+        "--no-cache",
+        "--config",
+        str(settings),
+        str(bad),
+    ]
+    told = subprocess.run(asked, capture_output=True, text=True, check=False)
+    assert "SLF001" in told.stdout
+    assert told.returncode == 1
+
+
+def test_partial_fit_reaches_its_kernel_in_few_files():
+    walk = Path(__file__).parent / "tools" / "walks.py"
+    asked = [sys.executable, str(walk), "--only", "partial_fit"]
+    told = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    assert int(told.split()[1]) <= MOST_FILES, told
