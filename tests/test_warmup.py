@@ -99,6 +99,16 @@ def test_what_is_compiled_is_kept_where_it_says(tmp_path):
     assert list(folder.iterdir()) == []
 
 
+def test_processes_may_share_the_work(tmp_path):
+    arguments = ["warmup", "--only", "uniexp,measuring", "--jobs", "2"]
+    said = process(["-m", "cbrank"], *arguments, NUMBA_CACHE_DIR=str(tmp_path))
+    assert said.stdout.startswith("Compiled in ")
+    assert said.stderr == "Compiling\n"
+    assert {path.name.partition("-")[0] for path in tmp_path.rglob("*.nbi")} == {
+        "uniexp.learn", "uniexp.learn_sparse", "window_auc.slide", "platt.fit",
+    }  # fmt: skip
+
+
 def test_an_unknown_step_is_a_usage_error():
     result = run("warmup", "--only", "cbr,svm")
     assert result.exit_code == 2

@@ -72,6 +72,21 @@ def test_the_report_is_written(tmp_path):
     assert result.stdout.splitlines()[-1] == f"Report: {tmp_path / 'report.html'}"
 
 
+def test_what_the_report_lacks_is_told_before_the_work(tmp_path, monkeypatch):
+    for name in ("matplotlib", "scikit_posthocs"):
+        monkeypatch.setitem(sys.modules, name, None)
+    result = run("--quick", "--jobs", 1, "--runs", 1, "--datasets", "glass",
+                 "--methods", "Uni-Exp,OAM_seq", "--out", tmp_path)  # fmt: skip
+    assert result.exit_code == 0
+    assert result.stderr.startswith(
+        "The report leaves out figures and tests of pairs of methods: matplotlib is not installed; "
+        "pip install 'cbrank[report]'.\nTasks: "
+    )
+    assert result.stdout.splitlines()[-1] == f"Report: {tmp_path / 'report.html'}"
+    assert (tmp_path / "tables" / "table-3-unit.md").exists()
+    assert not (tmp_path / "figures").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
