@@ -7,10 +7,10 @@ BENCH ?= --out docs/bench
 PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 QUIETLY := $(BIN)/python -c 'import subprocess, sys; p = subprocess.run(sys.argv[1:], capture_output=True, text=True); p.returncode and print(p.stdout, p.stderr); sys.exit(p.returncode)'
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint warm docs bench clean
+.PHONY: help demo test lint warm coverage docs bench clean
 
 help:  ## Say what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
 
 $(VENV)/.pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -22,7 +22,7 @@ $(VENV)/.pip:
 
 $(VENV)/.user: pyproject.toml | $(VENV)/.pip
 	@echo "Installing cbrank into $(VENV) ..."
-	@$(PIP) install --no-compile --editable '.[report]'
+	@$(PIP) install --no-compile --editable '.[report,datasets]'
 	@touch $@
 
 $(VENV)/.bench: pyproject.toml | $(VENV)/.pip
@@ -58,6 +58,9 @@ test: $(VENV)/.dev  ## Run every check
 	@$(MAKE) --no-print-directory --jobs 2 warm lint
 	@$(BIN)/python -m pytest --quiet -r fE --numprocesses 2 --dist worksteal
 
+coverage: $(VENV)/.dev  ## Say which lines the tests leave out, but for kernels (their compiled code is unseen) and slow tests
+	@$(BIN)/python -m pytest --quiet -r fE -m "not slow" --numprocesses 2 --dist worksteal --cov --cov-report term
+
 docs: $(VENV)/.dev  ## Build the documentation into docs/_build
 	@echo "Running the examples and building the documentation (one or two minutes) ..."
 	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going docs docs/_build
@@ -68,5 +71,5 @@ bench: $(VENV)/.bench  ## Measure speed and AUC beside scikit-learn, River and V
 	@$(BIN)/python -m benchmarks $(BENCH)
 
 clean:  ## Remove everything that was made
-	@rm -rf $(VENV) demo report.html docs/_build docs/_rankers.md docs/api/generated docs/gallery build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(VENV) demo report.html docs/_build docs/_rankers.md docs/api/generated docs/gallery build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

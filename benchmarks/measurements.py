@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from joblib import cpu_count  # type: ignore[import-untyped]
+from joblib import cpu_count
 from scipy import sparse
 
 from benchmarks.interleaved import Timer, interleave

@@ -132,7 +132,7 @@ def main():
         "axes.titlesize": 13, "font.size": 10, "figure.facecolor": GROUND, "axes.facecolor": GROUND, "axes.titlecolor": INK,
     })  # fmt: skip
     figure, (left, right) = plt.subplots(1, 2, figsize=(9.4, 3.9), width_ratios=[1.15, 1])
-    figure.get_layout_engine().set(w_pad=0.2, h_pad=0.15)
+    figure.set_layout_engine("constrained", w_pad=0.2, h_pad=0.15)
     for panel in (left, right):
         panel.grid(visible=False)
         panel.spines["left"].set_visible(False)

@@ -111,9 +111,10 @@ def covtype(quick):
                 paths.append(Path(folder, f"{partitions}-{number}.npy"))
                 np.save(paths[-1], np.column_stack([X[rows], y[rows]]))
             blocks = [delayed(np.load)(path) for path in paths]
-            rows, labels = [block[:, :-1] for block in blocks], [block[:, -1] for block in blocks]
+            X_blocks = [block[:, :-1] for block in blocks]
+            y_blocks = [block[:, -1] for block in blocks]
             begin = time.perf_counter()
-            ranker = fitted(client, rows, labels)
+            ranker = fitted(client, X_blocks, y_blocks)
             seconds, own = time.perf_counter() - begin, ranker.to_local().score(X[test], y[test])
             print(
                 f"- covtype, {partitions} partitions, 4 worker processes: AUC {own:.4f} "

@@ -136,9 +136,12 @@ def test_frames_of_sparse_columns_teach_what_dense_ones_do():
 
 def test_fifty_thousand_words_widen_the_ranker_a_few_times_only(monkeypatch):
     widths, resize = [], CBRanker.resize
-    monkeypatch.setattr(
-        CBRanker, "resize", lambda ranker, n: (widths.append(n), resize(ranker, n))[1]
-    )
+
+    def noted(ranker, n):
+        widths.append(n)
+        return resize(ranker, n)
+
+    monkeypatch.setattr(CBRanker, "resize", noted)
     rows = ({f"word{i}": 1.0 for i in range(begin, begin + 50)} for begin in range(0, 50_000, 50))
     ranker = CBRanker(C=0.1, covariance="diagonal", buffer_size=2)
     model = learned(rows, [True, False] * 500, ranker)

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import cbrank
 
 SOURCE = Path(cbrank.__file__).parent
@@ -56,6 +58,7 @@ def test_import_does_not_import_numba_or_extras():
     assert run(code)[0].startswith("False ['AdaOAMRanker', 'CBRanker'")
 
 
+@pytest.mark.slow
 def test_first_run_says_that_it_compiles_and_the_second_does_not(tmp_path):
     first, second = (run(FIT, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2))
     assert first[1].splitlines() == [
@@ -65,6 +68,7 @@ def test_first_run_says_that_it_compiles_and_the_second_does_not(tmp_path):
     assert first[0] == second[0]
 
 
+@pytest.mark.slow
 def test_a_damaged_cache_is_compiled_over(tmp_path):
     expected = run(FIT, NUMBA_CACHE_DIR=str(tmp_path))[0]
     files = [file for file in tmp_path.rglob("*") if file.is_file()]
@@ -76,6 +80,7 @@ def test_a_damaged_cache_is_compiled_over(tmp_path):
         assert run(FIT, NUMBA_CACHE_DIR=str(tmp_path))[0] == expected
 
 
+@pytest.mark.slow
 def test_a_change_in_any_kernel_file_makes_the_cache_stale(tmp_path):
     package = tmp_path / "lib" / "cbrank"
     shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("__pycache__"))
@@ -87,6 +92,7 @@ def test_a_change_in_any_kernel_file_makes_the_cache_stale(tmp_path):
     assert run(FIT, **places)[0] != before
 
 
+@pytest.mark.slow
 def test_a_read_only_install_works_and_says_so_once(tmp_path):
     package = tmp_path / "cbrank"
     shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("__pycache__"))
@@ -105,6 +111,7 @@ def test_a_read_only_install_works_and_says_so_once(tmp_path):
     assert len(said.splitlines()) == 2
 
 
+@pytest.mark.slow
 def test_kernels_agree_with_plain_python_which_minds_bounds():
     code = SMALL.format(tests=str(Path(__file__).with_name("tools")))
     assert run(code, NUMBA_DISABLE_JIT="1")[0] == run(code)[0]

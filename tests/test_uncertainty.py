@@ -1,10 +1,13 @@
 """Confidence put to use: what is least sure, and the weights drawn."""
 
+from types import SimpleNamespace
+
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from real_data import real
 from scipy import sparse
@@ -32,12 +35,9 @@ def test_sureness_is_the_distance_in_deviations(ranker, german):
 
 
 def test_it_goes_with_the_probability_that_the_command_line_tells(ranker, german):
-    class Model:
-        pass
-
-    model = Model()
-    model.ranker = ranker
-    told = _reaching(model, *ranker.decision_function(german[0], return_std=True))
+    told = _reaching(
+        SimpleNamespace(ranker=ranker), *ranker.decision_function(german[0], return_std=True)
+    )
     np.testing.assert_allclose(
         np.maximum(told, 1 - told), ndtr(standardized_margin(ranker, german[0]))
     )
@@ -94,6 +94,7 @@ def test_weights_are_drawn_per_deviation_of_their_feature():
     first = np.argsort(-np.abs(weights))[:3]
     assert [label.get_text() for label in axes.get_yticklabels()] == [f"f{i}" for i in first]
     [bars] = axes.collections[:1]
+    assert isinstance(bars, LineCollection)
     ends = np.array(bars.get_segments())[:, :, 0]
     np.testing.assert_allclose(ends.mean(axis=1), weights[first])
     deviations = np.sqrt(ranker.covariance_.diagonal()) * spread

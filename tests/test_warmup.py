@@ -68,6 +68,7 @@ def process(code_or_module, *arguments, **environment):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="nothing is compiled without Numba"
 )
@@ -77,6 +78,7 @@ def test_every_kernel_is_compiled_in_the_only_form_there_is():
     assert same == "True"
 
 
+@pytest.mark.slow
 def test_what_is_compiled_is_kept_where_it_says(tmp_path):
     cache, folder = tmp_path / "cache", tmp_path / "folder"
     folder.mkdir()
@@ -89,11 +91,22 @@ def test_what_is_compiled_is_kept_where_it_says(tmp_path):
         command, capture_output=True, text=True, check=True, cwd=folder, env=environment
     )
     found = re.fullmatch(r"Compiled in \d+\.\d s, kept in (.*)\.\n", said.stdout)
+    assert found
     names = {path.name.partition("-")[0] for path in Path(found[1]).iterdir()}
     assert names == {"uniexp.learn", "uniexp.learn_sparse", "window_auc.slide", "platt.fit"}
     assert Path(found[1]).is_relative_to(cache)
     assert said.stderr == "Compiling\n"
     assert list(folder.iterdir()) == []
+
+
+def test_processes_may_share_the_work(tmp_path):
+    arguments = ["warmup", "--only", "uniexp,measuring", "--jobs", "2"]
+    said = process(["-m", "cbrank"], *arguments, NUMBA_CACHE_DIR=str(tmp_path))
+    assert said.stdout.startswith("Compiled in ")
+    assert said.stderr == "Compiling\n"
+    assert {path.name.partition("-")[0] for path in tmp_path.rglob("*.nbi")} == {
+        "uniexp.learn", "uniexp.learn_sparse", "window_auc.slide", "platt.fit",
+    }  # fmt: skip
 
 
 def test_an_unknown_step_is_a_usage_error():

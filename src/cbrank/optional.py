@@ -4,6 +4,31 @@ import importlib
 from typing import Any
 
 
+def can_import(module: str) -> bool:
+    """Say whether a library is installed.
+
+    Parameters
+    ----------
+    module : str
+        Its name.
+
+    Returns
+    -------
+    bool
+        Whether it can be imported, with all that it needs itself.
+
+    Examples
+    --------
+    >>> can_import("json"), can_import("no_such_library")
+    (True, False)
+    """
+    try:
+        importlib.import_module(module)
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
 def need(module: str, purpose: str, extra: str) -> Any:
     """Import a library that cbrank does not install unless it is asked to.
 

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from cbrank.atomic import atomic_write
+from cbrank.atomic import atomic_write, atomic_write_text
 from cbrank.methods import Look
 from cbrank.optional import need
 
@@ -120,8 +120,8 @@ def picture(
     with _drawn(draw, key, size, layout) as figure:
         svg = _svg(figure)
         if folder:
-            (folder / f"{key}.svg").write_text(svg, encoding="utf-8")
-            figure.savefig(folder / f"{key}.png", dpi=_DPI, metadata={"Software": ""})
+            atomic_write_text(folder / f"{key}.svg", svg)
+            _write_png(figure, folder / f"{key}.png")
         return Picture(key=key, alt=alt, svg=_inline(svg, alt, looks))
 
 
@@ -137,11 +137,11 @@ def write_figure(draw: "Callable[[Figure], None]", path: Path, size: tuple[float
     size : tuple of float
         Width and height in inches.
     """
-    with _drawn(draw, path.stem, size, "constrained") as figure, atomic_write(path) as file:
+    with _drawn(draw, path.stem, size, "constrained") as figure:
         if path.suffix == ".svg":
-            file.write(_svg(figure).encode())
+            atomic_write_text(path, _svg(figure))
         else:
-            figure.savefig(file, format="png", dpi=_DPI, metadata={"Software": ""})
+            _write_png(figure, path)
 
 
 @contextlib.contextmanager
@@ -165,6 +165,11 @@ def _svg(figure: "Figure") -> str:
     file = io.StringIO()
     figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
     return file.getvalue()
+
+
+def _write_png(figure: "Figure", path: Path) -> None:
+    with atomic_write(path) as file:
+        figure.savefig(file, format="png", dpi=_DPI, metadata={"Software": ""})
 
 
 def _inline(svg: str, alt: str, looks: Mapping[str, Look]) -> str:

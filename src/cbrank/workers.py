@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from joblib import Parallel, delayed, parallel_config  # type: ignore[import-untyped]
+from joblib import Parallel, delayed, parallel_config
 
 
 class Workers(NamedTuple):
@@ -27,22 +27,24 @@ class Workers(NamedTuple):
 
     def unordered(self, function: Callable[..., Any], calls: Iterable[Any]) -> Iterator[Any]:
         """Yield what the function returns for each tuple of arguments, as it comes in."""
-        with parallel_config(self.backend, n_jobs=self.jobs), _interrupts_held():
+        with parallel_config(self.backend, n_jobs=self.jobs), _interrupts_blocked():
             parallel = Parallel(return_as="generator_unordered", batch_size=1)
-            values = parallel(delayed(_sheltered)(os.getpid(), function, *call) for call in calls)
+            values = parallel(
+                delayed(_call_without_interrupts)(os.getpid(), function, *call) for call in calls
+            )
         yield from values
 
 
-def _sheltered(parent: int, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function; a process of its own leaves interrupts to its parent from then on."""
+def _call_without_interrupts(parent: int, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function; a worker process ignores interrupts from then on, its parent handles them."""
     if os.getpid() != parent and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     return function(*arguments)
 
 
 @contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Hold interrupts back: processes started meanwhile leave them to this one for good."""
+def _interrupts_blocked() -> Iterator[None]:
+    """Block SIGINT while processes start, which inherit the block: this process handles Ctrl-C."""
     if sys.platform == "win32":
         yield
         return

@@ -22,6 +22,8 @@ from dask.distributed import Client, LocalCluster
 from cbrank.dask import DaskRanker, Files
 from cbrank.dask.cluster import connected
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def address():

@@ -101,6 +101,7 @@ def test_features_that_the_buffer_does_not_show_come_last_by_confidence():
     found = by_effect(ranker)
     assert found.features.tolist() == [0, 1, 2, 3]
     assert found.effects[1:].tolist() == [0, 0, 0]
+    assert found.deviations is not None
     assert (np.diff(abs(found.weights[1:] / found.deviations[1:])) < 0).all()
 
 

@@ -55,6 +55,7 @@ def test_the_table_goes_to_stdout_and_all_else_to_stderr(tmp_path):
     assert again.stdout == result.stdout
 
 
+@pytest.mark.slow
 def test_rivals_are_added_on_demand(tmp_path):
     for option, count in (("--no-rivals", 7), ("--rivals", 10)):
         result = run(*SMALL, "--datasets", "glass", option, "--out", tmp_path)
@@ -69,6 +70,21 @@ def test_the_report_is_written(tmp_path):
                  "--methods", "CBR_FIFO,OPAUC,OAM_seq", "--out", tmp_path)  # fmt: skip
     assert result.exit_code == 0
     assert result.stdout.splitlines()[-1] == f"Report: {tmp_path / 'report.html'}"
+
+
+def test_what_the_report_lacks_is_told_before_the_work(tmp_path, monkeypatch):
+    for name in ("matplotlib", "scikit_posthocs"):
+        monkeypatch.setitem(sys.modules, name, None)
+    result = run("--quick", "--jobs", 1, "--runs", 1, "--datasets", "glass",
+                 "--methods", "Uni-Exp,OAM_seq", "--out", tmp_path)  # fmt: skip
+    assert result.exit_code == 0
+    assert result.stderr.startswith(
+        "The report leaves out figures and tests of pairs of methods: matplotlib is not installed; "
+        "pip install 'cbrank[report]'.\nTasks: "
+    )
+    assert result.stdout.splitlines()[-1] == f"Report: {tmp_path / 'report.html'}"
+    assert (tmp_path / "tables" / "table-3-unit.md").exists()
+    assert not (tmp_path / "figures").exists()
 
 
 @pytest.mark.parametrize(
@@ -129,6 +145,7 @@ def test_a_failed_task_is_told_kept_and_tried_again(tmp_path):
     assert ",failed," not in (out / "results.csv").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_an_interrupt_says_how_to_go_on(tmp_path):
     process = subprocess.Popen(

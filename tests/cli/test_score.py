@@ -53,6 +53,7 @@ def test_the_id_of_training_is_handed_through_with_a_header(model, data):
 
 def test_all_columns(model, data):
     opened = Model.open(model)
+    assert isinstance(opened.ranker, CBRanker)
     scores, std = opened.ranker.decision_function(ROWS, return_std=True)
     threshold = opened.ranker.threshold_
     head, *rows = table(run("score", model, data, "--std", "--proba", "--label"))

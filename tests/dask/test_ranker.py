@@ -36,6 +36,8 @@ from cbrank.dask import DaskRanker
 from cbrank.dask.blocks import Block
 from cbrank.dask.tasks import Seed, first_rows
 
+pytestmark = pytest.mark.slow
+
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not find the tests
 
 # What it learns -----------------------------------------------------------------------------------
@@ -75,6 +77,8 @@ def test_results_do_not_depend_on_the_number_of_workers(client):
 
 class Fatal(np.ndarray):
     """Rows that kill the worker that takes a part of them, the first time."""
+
+    marker: str
 
     def __getitem__(self, rows):
         marker = Path(self.marker)
@@ -173,8 +177,8 @@ def test_weights_are_as_in_the_local_ranker(client):
     ranker = DaskRanker(CBRanker(C=0.5, shuffle=False), client=client)
     ranker.fit(X, y, sample_weight=da.from_array(weights, chunks=50))
     rankers = [
-        CBRanker(C=0.5).partial_fit(*part, classes=[0, 1], sample_weight=some)
-        for part, some in zip(parts, np.split(weights, [80]), strict=True)
+        CBRanker(C=0.5).partial_fit(rows, labels, classes=[0, 1], sample_weight=some)
+        for (rows, labels), some in zip(parts, np.split(weights, [80]), strict=True)
     ]
     assert_close(ranker, merge(rankers))
 

@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import hashlib
 import io
 import socket
 import sys
@@ -21,10 +22,21 @@ from cbrank.datasets.download import DownloadError
 BODY = b"".join(b"%d %d:%d\n" % (row % 3, row % 4 + 1, row) for row in range(1, 4001))
 
 
+class Server(ThreadingHTTPServer):
+    """Bodies by path, and what was asked for."""
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.files = {}
+        self.requests = []
+        self.address = f"http://127.0.0.1:{self.server_address[1]}"
+
+
 class Handler(BaseHTTPRequestHandler):
     """Serves `server.files`; the path's last letters name what goes wrong."""
 
     protocol_version = "HTTP/1.1"
+    server: Server
 
     def do_GET(self):
         self.server.requests.append((self.path, self.headers.get("Range")))
@@ -34,6 +46,7 @@ class Handler(BaseHTTPRequestHandler):
         elif self.path.endswith("-redirect"):
             self.send_response(302)
             self.send_header("Location", body)
+            self.send_header("Content-Length", "0")
             self.end_headers()
         elif self.path.endswith("-drops"):
             self.answer(body, most=len(body) // 3)
@@ -67,9 +80,7 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def server(monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.files, server.requests = {}, []
-        server.address = f"http://127.0.0.1:{server.server_address[1]}"
+    with Server() as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield server
@@ -120,7 +131,8 @@ def test_a_part_that_is_too_long_is_thrown_away(bring, server):
 
 def test_dropped_connections_are_taken_up_again(bring, server):
     assert bring("/x-drops") == BODY
-    assert len(server.requests) == 3
+    ranges = [f"bytes={block * download._BLOCK}-" for block in (2, 4, 6)]
+    assert [asked for _, asked in server.requests] == [None, *ranges]
 
 
 def test_a_part_of_something_else_is_refused(bring, server, tmp_path):
@@ -131,16 +143,16 @@ def test_a_part_of_something_else_is_refused(bring, server, tmp_path):
 
 def test_a_body_that_stays_short_is_an_error_and_is_kept(server, tmp_path):
     class Short(Handler):
-        def answer(self, body):
+        def answer(self, body, most=None):
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body[:500])
+            self.wfile.write(body[:5000])
             self.close_connection = True
 
     server.RequestHandlerClass = Short
     server.files["/short"] = BODY
-    message = rf"{server.address}/short: the connection ended after 500 of {len(BODY)} bytes\."
+    message = rf"{server.address}/short: the connection ended after 4096 of {len(BODY)} bytes\."
     with pytest.raises(DownloadError, match=message):
         download.download(f"{server.address}/short", tmp_path / "file")
     assert [path.name for path in tmp_path.iterdir()] == ["file.part"]
@@ -175,9 +187,10 @@ def test_only_http_is_spoken(tmp_path, address):
         download.download(address, tmp_path / "file")
 
 
-def test_redirections_stay_within_http(bring, server):
+def test_redirections_stay_within_http(bring, server, tmp_path):
     server.files["/plain"] = BODY
     assert bring("/a-redirect", "/plain") == BODY
+    (tmp_path / "folder" / "file").unlink()
     with pytest.raises(DownloadError, match="/b-redirect: "):
         bring("/b-redirect", "file:///etc/hosts")
 
@@ -192,11 +205,31 @@ def test_progress_goes_to_standard_error(bring, capfd):
 
 def test_progress_tells_what_is_left(monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    meter = download._Meter("file", 0, 4_000_000, True)
+    file = io.BytesIO()
+    meter = download._Meter("file", file)
+    meter.total = 4_000_000
     meter.began -= 2.0
     meter.last -= 1.0
-    meter.advance(1_000_000)
+    file.seek(1_000_000)
+    meter.update(1)
     assert "file: 1.0 MB, 0.5 MB/s, of 4.0 MB, 6 s left" in capsys.readouterr().err
+
+
+def test_a_checksum_is_checked(bring, server, tmp_path):
+    sha256 = hashlib.sha256(BODY).hexdigest()
+    assert bring("/plain", sha256=sha256) == BODY
+    assert bring("/plain", b"another", sha256=sha256) == BODY
+    assert len(server.requests) == 1
+    (tmp_path / "folder" / "file").unlink()
+    with pytest.raises(DownloadError, match=rf"/plain: not the file with SHA-256 {sha256}\."):
+        bring("/plain", BODY + b"1 1:1\n", sha256=sha256)
+    assert list((tmp_path / "folder").iterdir()) == []
+
+
+def test_the_missing_library_is_told(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(ModuleNotFoundError, match=r"needs pooch: pip install 'cbrank\[datasets\]'"):
+        download.download("http://127.0.0.1/x", tmp_path / "file")
 
 
 @pytest.fixture
@@ -292,6 +325,7 @@ def test_public_forms_become_arrays(offer, server, tmp_path, form):
 @pytest.mark.parametrize(
     ("files", "changes", "complaint"),
     [
+        ({"/x": (BODY, {"sha256": "0" * 64})}, {}, "/x: not the file with SHA-256 000"),
         ({"/x": (BODY, {})}, {"rows": 5}, "/x: expected 5 rows for tiny, found 4000"),
         ({"/x": (BODY, {})}, {"features": 9}, "expected 9 features for tiny, found 4"),
         ({"/x": (BODY, {})}, {"positives": 9}, "expected 9 positive rows for tiny, found 1333"),
@@ -299,8 +333,8 @@ def test_public_forms_become_arrays(offer, server, tmp_path, form):
         ({"/x.bz2": (bz2.compress(BODY)[:-20], {})}, {}, "damaged compressed data"),
         ({"/x.zip": (b"PK?", {"member": "member"})}, {}, "not a zip file"),
         ({"/x.zip": (zipped(BODY), {"member": "other"})}, {}, "other"),
-        ({"/x": (BODY, {"form": "matlab"})}, {}, "what came is not as expected"),
-        ({"/x": (b"1,2\n1\n", {"form": "commas"})}, {}, "what came is not as expected"),
+        ({"/x": (BODY, {"form": "matlab"})}, {}, "the downloaded file is not as expected"),
+        ({"/x": (b"1,2\n1\n", {"form": "commas"})}, {}, "the downloaded file is not as expected"),
         ({"/x": (b"1,a,2\n", {"form": "commas"})}, {}, "could not convert string to float"),
         ({"/x": (b"1,2\n", {"form": "commas"})}, {}, "expected 4 features, found 1"),
         ({"/x": (b"1,2,3,4,b\n", {"form": "commas"})}, {}, "could not convert string to float"),

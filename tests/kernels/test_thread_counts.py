@@ -5,9 +5,12 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from cbrank import kernels
+
+pytestmark = pytest.mark.slow
 
 _LEARN = """
 import hashlib

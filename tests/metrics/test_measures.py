@@ -162,10 +162,9 @@ class TestOperatingPoint:
         assert optimal_operating_point([1, 0], [1e308, -1e308]) == (1e308, 0, 1)
 
     def test_rows_of_no_weight_give_no_threshold(self):
-        point = optimal_operating_point([1, 1, 0], [3, 2, 1], sample_weight=[1, 0, 1])
-        assert point == (3, 0, 1)
-        point = optimal_operating_point([1, 1, 0], [3, 2, 1], sample_weight=[0, 1, 1])
-        assert point == (2, 0, 1)
+        for weights, threshold in (([1, 0, 1], 3), ([0, 1, 1], 2)):
+            point = optimal_operating_point([1, 1, 0], [3, 2, 1], sample_weight=weights)
+            assert point == (threshold, 0, 1)
 
     @pytest.mark.parametrize(
         ("labels", "pos_label"),
@@ -327,8 +326,8 @@ class TestProgressiveAUC:
     def test_orders_that_trees_dislike(self, order):
         n_rows, window = (20_000, 5_000) if COMPILED else (400, 100)
         steps = np.arange(n_rows, dtype=float)
-        values = {"rising": steps, "falling": -steps, "equal": 0 * steps, "saw": steps % window}
-        labels, values = np.random.default_rng(0).integers(0, 2, n_rows), values[order]
+        orders = {"rising": steps, "falling": -steps, "equal": 0 * steps, "saw": steps % window}
+        labels, values = np.random.default_rng(0).integers(0, 2, n_rows), orders[order]
         auc = ProgressiveAUC(window).update(labels, values)
         expected = roc_auc_score(labels[-window:], values[-window:])
         assert auc.get() == pytest.approx(expected, 1e-12)

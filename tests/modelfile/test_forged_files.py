@@ -3,6 +3,7 @@
 import copy
 import io
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,6 +30,7 @@ EARLIER = FOLDER / "0.1.0"
 needs_memory = pytest.mark.skipif(not can_measure(), reason="this system does not tell peaks")
 
 
+@pytest.mark.slow
 @needs_memory
 def test_a_few_thousand_forged_files_give_sentences():
     from fuzz_model_files import run as fuzz  # noqa: PLC0415
@@ -161,7 +163,7 @@ def put(facts, value, *keys):
     return facts
 
 
-COLUMNS = {
+COLUMNS: dict[str, list[Any]] = {
     "label": [1, True, [], {}, 0, -1],
     "id": [2, False, ["a"]],
     "positive": [1, [], "+1.0", " yes"],
@@ -391,7 +393,7 @@ def test_the_progress_of_a_checkpoint_is_checked(tmp_path):
 )
 def test_a_position_in_no_files_is_refused(mark):
     facts = Position((FileMark("a", 1, "0" * 64),)).to_json()
-    assert Position.from_json(facts)
+    assert Position.from_json(facts).to_json() == facts
     with pytest.raises(ValueError, match="not a position in a stream"):
         Position.from_json(facts | {"files": [mark]})
 

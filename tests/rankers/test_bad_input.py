@@ -1,6 +1,7 @@
 """Bad input gets an error that names what and where, and leaves the model as it was."""
 
 import copy
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,7 +25,7 @@ Y = [0, 1, 0, 1, 0]
 GOOD = np.random.RandomState(0).standard_normal((5, 4))
 TEXT = pd.DataFrame({"a": [1.0, 2, 3, 4, 5], "b": [1, 2, "x7", 4, 5], "c": 1.0, "d": 2.0})
 
-BAD: dict = {
+BAD: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
     "NaN": (with_cell(np.nan), Y, {}, r"contains NaN at row 3, column 2 "),
     "infinity": (with_cell(-np.inf), Y, {}, r"contains infinity at row 3, column 2 "),
     "sparse NaN": (sparse.csr_array(with_cell(np.nan)), Y, {}, r"NaN at row 3, column 2 "),
@@ -186,8 +187,8 @@ def test_error_says_what_and_where_and_nothing_is_lost(name, bad):
         with pytest.raises(ValueError, match=message):
             learn(X, y, **more)
         assert ranker.__dict__.keys() == before.keys()
-        for known in ("n_features_in_", "classes_", "_threshold", "feature_names_in_"):
-            np.testing.assert_array_equal(ranker.__dict__.get(known), before.get(known))
+        for fact in ("n_features_in_", "classes_", "_threshold", "feature_names_in_"):
+            np.testing.assert_array_equal(ranker.__dict__.get(fact), before.get(fact))
         for key, array in held.items():
             np.testing.assert_array_equal(arrays(ranker)[key], array)
 

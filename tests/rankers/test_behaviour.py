@@ -3,6 +3,7 @@
 import copy
 import itertools
 import pickle
+from typing import Any
 
 import joblib
 import numpy as np
@@ -418,7 +419,7 @@ def test_what_shapes_a_model_cannot_change_in_a_stream(name, german):
                 ranker.partial_fit(X, y)
 
 
-WRONG = {
+WRONG: dict[str, list[Any]] = {
     "C": [-1.0, np.nan, np.inf, "much"],
     "step": [0.0, np.nan],
     "eta": [1.0, 0.2],

@@ -3,6 +3,7 @@
 import copy
 import threading
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -241,9 +242,9 @@ def test_the_width_of_the_rows_stays(german):
     for method in (chosen.predict, chosen.decision_function):
         with pytest.raises(ValueError, match="X has 1 features, but CBRankerCV is expecting 24"):
             method(X[:, :1])
-    for method in (chosen.score, chosen.partial_fit):
+    for learn in (chosen.score, chosen.partial_fit):
         with pytest.raises(ValueError, match="X has 1 features, but CBRankerCV is expecting 24"):
-            method(X[:, :1], y)
+            learn(X[:, :1], y)
 
 
 def test_it_has_every_parameter_of_cbranker_but_c():
@@ -263,7 +264,7 @@ def test_frames_keep_their_names(german):
     )
 
 
-BAD = {
+BAD: dict[str, tuple[dict[str, Any], str]] = {
     "one class to measure": (
         {"cv": [([0, 1, 2, 3], [0, 2])]},
         r"Fold 0 of cv has rows of one class only, or none, to measure: \[0\]; use fewer folds",

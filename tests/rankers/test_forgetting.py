@@ -1,5 +1,7 @@
 """Evidence that fades, for streams that change."""
 
+from typing import Any
+
 import numpy as np
 import oracles
 import pytest
@@ -22,7 +24,7 @@ FORMS = {
     "precision": {"covariance": "diagonal", "diagonal_update": "precision"},
     "drop": {"covariance": "diagonal", "diagonal_update": "drop"},
 }
-KINDS = {
+KINDS: dict[str, dict[str, Any]] = {
     "full": {"C": 0.1},
     "diagonal": {"C": 0.1, "covariance": "diagonal"},
     "auto": {"policy": "reservoir"},
@@ -87,6 +89,7 @@ def test_sparse_rows_are_dense_rows(kind):
     np.testing.assert_allclose(thin.covariance_, dense.covariance_, rtol=1e-8, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_blocks_of_wide_rows_forget_as_single_pairs_do():
     X, y = real("german", 300, "standard")
     wide = np.hstack([X, np.zeros((300, kernels.blocked.WORTHWHILE))])

@@ -53,7 +53,8 @@ def parts(learned):
 @pytest.mark.parametrize("scaling", ["standard", "unit"])
 @pytest.mark.parametrize("name", TABLES)
 def test_cbr_is_the_paper_to_1e_8(name, scaling, form, C):
-    ranker = cbr(*real(name, 150, scaling), form, C)
+    X, y = real(name, 150, scaling)
+    ranker = cbr(X, y, form, C)
     expected = oracle(name, scaling, form, C)
     for ours, theirs in zip(parts(ranker._model), parts(expected), strict=True):
         assert apart(ours, theirs) < 1e-8

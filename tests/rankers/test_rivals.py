@@ -1,5 +1,7 @@
 """The later rivals: against their formulas, and what is theirs alone."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import rival_oracles
@@ -11,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 from cbrank import FTRLAUCRanker, SCWRanker, SPAUCRanker
 
 # A ranker, its oracle and what the oracle is told, by a short name.
-ORACLES = {
+ORACLES: dict[str, tuple[Any, Any, dict[str, float]]] = {
     "scw": (SCWRanker(class_weight=None), rival_oracles.scw_full, {"C": 0.25}),
     "scw-diagonal": (
         SCWRanker(C=0.1, eta=0.9, covariance="diagonal", class_weight=None),

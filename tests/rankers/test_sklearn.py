@@ -1,5 +1,7 @@
 """scikit-learn's own checks, and what rankers are asked to do inside scikit-learn."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from learners import RANKERS, make
@@ -38,7 +40,7 @@ def test_scikit_learn_accepts_every_ranker(estimator, check):
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.parametrize("options", [{}, {"X_dtype": "float32"}, {"readonly_memmap": True}])
 def test_nothing_but_the_zero_keeps_rankers_from_check_classifiers_train(name, options):
-    kind = type(ESTIMATORS[name])
+    kind: Any = type(ESTIMATORS[name])
 
     class Shifted(kind):
         def decision_function(self, X):

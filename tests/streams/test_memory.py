@@ -11,9 +11,13 @@ from pyarrow import parquet
 
 from cbrank.streams import Columns, open_stream
 
-pytestmark = pytest.mark.skipif(
-    not Path("/proc/self/status").exists(), reason="this system does not tell the peak of memory"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not Path("/proc/self/status").exists(),
+        reason="this system does not tell the peak of memory",
+    ),
+]
 
 MEASURE = """
 import sys

@@ -11,12 +11,12 @@ from made_up_study import result, study, write_study
 
 from cbrank import datasets
 from cbrank.study import report
-from cbrank.study.report import paper
+from cbrank.study.report import published
 from cbrank.study.report.findings import headline, points
-from cbrank.study.report.grids import grid, ranking
-from cbrank.study.report.looks import looks, ordered
-from cbrank.study.report.results import read
-from cbrank.study.report.scores import score_table
+from cbrank.study.report.names import looks, ordered_methods
+from cbrank.study.report.score_tables import score_table
+from cbrank.study.report.scores import mean_scores, ranking
+from cbrank.study.report.study import read_study
 
 
 @pytest.fixture(scope="module")
@@ -41,13 +41,13 @@ def _row(folder, table, name):
 
 
 def test_the_paper_s_figures_are_all_there():
-    assert [len(table.figures) for table in paper.TABLES] == [90, 90, 24, 24]
-    for table in paper.TABLES:
+    assert [len(table.figures) for table in published.TABLES] == [90, 90, 24, 24]
+    for table in published.TABLES:
         sets = dict.fromkeys(dataset for dataset, _ in table.figures)
-        assert set(sets) == set(datasets.names(table.table))
+        assert set(sets) == set(datasets.names(table.kind))
     # Sums over a column tell a slip of a digit.
-    totals = [round(sum(mean for mean, _ in t.figures.values()), 3) for t in paper.TABLES]
-    spreads = [round(sum(sd for _, sd in t.figures.values()), 3) for t in paper.TABLES]
+    totals = [round(sum(mean for mean, _ in t.figures.values()), 3) for t in published.TABLES]
+    spreads = [round(sum(sd for _, sd in t.figures.values()), 3) for t in published.TABLES]
     assert totals == [73.124, 72.256, 22.719, 21.814]
     assert spreads == [2.861, 2.052, 0.149, 0.145]
 
@@ -65,7 +65,7 @@ def test_the_paper_s_figures_are_all_there():
     ],
 )
 def test_the_paper_s_figures(number, dataset, method, figure):
-    assert paper.TABLES[number - 3].figures[dataset, method] == figure
+    assert published.TABLES[number - 3].figures[dataset, method] == figure
 
 
 def test_cells_have_mean_deviation_paper_and_difference(folder):
@@ -85,7 +85,7 @@ def test_bold_compares_unrounded_means(tmp_path):
         result("heart", "unit", "CBR_RS", 0, auc=0.9004),
         result("heart", "unit", "CBR_FIFO", 0, auc=0.90041),
     ]
-    table = score_table(read(write_study(tmp_path, lines)), paper.TABLES[0], "unit")
+    table = score_table(read_study(write_study(tmp_path, lines)), published.TABLES[0], "unit")
     assert [(cell.text, cell.bold) for cell in table.rows[0].cells] == [
         ("0.900", False),
         ("0.900", True),
@@ -95,7 +95,7 @@ def test_bold_compares_unrounded_means(tmp_path):
 def test_a_difference_beyond_two_deviations_is_marked(tmp_path):
     lines = [result("heart", "unit", "CBR_FIFO", 0, auc=auc) for auc in (0.866,)]
     lines += [result("glass", "unit", "CBR_FIFO", 0, auc=0.823 - 0.092)]
-    table = score_table(read(write_study(tmp_path, lines)), paper.TABLES[0], "unit")
+    table = score_table(read_study(write_study(tmp_path, lines)), published.TABLES[0], "unit")
     below = {row.name: row.cells[0].below for row in table.rows}
     assert below == {"heart": "paper 0.909, −0.043‡", "glass": "paper 0.823, −0.092"}  # noqa: RUF001
 
@@ -116,7 +116,7 @@ def test_ranks_leave_out_what_is_not_complete(tmp_path):
     lines = study(sets=("glass", "german", "heart"), scalings=("unit",), extras=())
     lines = [x for x in lines if not (x["dataset"] == "heart" and x["method"] == "OPAUC")]
     lines = [x for x in lines if x["method"] != "AdaOAM" or x["dataset"] == "glass"]
-    scores = grid(read(write_study(tmp_path, lines)), "benchmark", "unit", "auc")
+    scores = mean_scores(read_study(write_study(tmp_path, lines)), "benchmark", "unit", "auc")
     ranks = ranking(scores, scores.methods)
     assert ranks.datasets == ("glass", "german")
     assert "AdaOAM" not in ranks.ranks
@@ -147,7 +147,7 @@ def test_latex_is_balanced(folder):
 
 
 def test_findings(folder):
-    found = read(folder)
+    found = read_study(folder)
     assert headline(found).startswith(
         "With rows of unit length, the paper's scaling, CBR_RS is first of the paper's methods"
     )
@@ -187,6 +187,7 @@ def test_figures_and_tables_are_files_too(folder):
     assert {f"table-{n}-unit.{end}" for n in (3, 4, 5, 6) for end in ("md", "tex")} <= tables
 
 
+@pytest.mark.slow
 def test_the_same_results_give_the_same_files(tmp_path):
     lines = study(sets=("glass", "german", "heart"), scalings=("unit",), extras=())
     one = write_study(tmp_path / "one", lines)
@@ -203,6 +204,7 @@ def _only(**chosen):
     return lambda line: all(line[name] == value for name, value in chosen.items())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "keep",
     [
@@ -224,6 +226,7 @@ def test_partial_results(tmp_path, keep):
     assert report.summary(tmp_path).startswith("Mean AUC over")
 
 
+@pytest.mark.slow
 def test_numbers_may_be_missing(tmp_path):
     blank = {"accuracy_held": "", "parameter": "", "fit_seconds": "", "tune_seconds": ""}
     write_study(tmp_path, [line | blank for line in study(scalings=("unit",))], curves=False)
@@ -240,13 +243,45 @@ def test_no_results(tmp_path):
         report.summary(tmp_path)
 
 
-@pytest.mark.parametrize("library", ["matplotlib", "scikit_posthocs"])
-def test_the_missing_extra_is_told(tmp_path, monkeypatch, library):
-    write_study(tmp_path, study(sets=("glass",), scalings=("unit",)))
-    monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(ModuleNotFoundError, match=rf"{library}: pip install 'cbrank\[report\]'"):
-        report.write(tmp_path)
+@pytest.mark.parametrize(
+    ("library", "lacking", "figures"),
+    [
+        ("matplotlib", "figures and tests of pairs of methods: matplotlib is", False),
+        (
+            "scikit_posthocs",
+            "diagrams of ranks and tests of pairs of methods: scikit-posthocs is",
+            True,
+        ),
+    ],
+)
+def test_what_can_be_made_without_the_extra_is_made(
+    tmp_path, monkeypatch, folder, library, lacking, figures
+):
+    assert report.what_is_left_out() == ""
+    write_study(tmp_path, study())
+    for name in {library, "scikit_posthocs"}:  # which needs Matplotlib itself
+        monkeypatch.setitem(sys.modules, name, None)
+    page = report.write(tmp_path).read_text(encoding="utf-8")
+    assert f"leaves out {lacking} not installed; pip install " in page
+    assert "Pairs were not tested" in page
+    assert ("<figure>" in page) == figures == (tmp_path / "figures").exists()
+    tables = [{path.name for path in (each / "tables").iterdir()} for each in (folder, tmp_path)]
+    assert tables[0] == tables[1]
     assert "glass" in report.summary(tmp_path)
+
+
+def test_no_output_is_ever_half_written(tmp_path, monkeypatch):
+    copy = write_study(tmp_path, study())
+    report.write(copy)
+    before = {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
+
+    def full(_descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("cbrank.atomic.os.fsync", full)
+    with pytest.raises(OSError, match="could not be written: No space left"):
+        report.write(copy)
+    assert {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()} == before
 
 
 def test_summary(tmp_path):
@@ -270,7 +305,7 @@ def test_every_method_keeps_its_colour():
     known, more = looks([]), looks(["Z", "A"])
     assert {name: more[name] for name in known} == known
     assert len({look.colour for look in more.values()}) == len(more)
-    assert ordered({"Z", "Batch LR", "SCW", "OPAUC", "CBR_RS"}, "benchmark") == [
+    assert ordered_methods({"Z", "Batch LR", "SCW", "OPAUC", "CBR_RS"}, "benchmark") == [
         "CBR_RS",
         "OPAUC",
         "SCW",

@@ -9,6 +9,8 @@ from made_up_study import study, write_study
 
 from cbrank.study import report
 
+pytestmark = pytest.mark.slow
+
 PHONE = 390
 
 # What stands outside the page's width, but for what scrolls inside its own container.
@@ -50,7 +52,7 @@ def browser(address, tmp_path):
     from selenium import webdriver  # noqa: PLC0415
 
     options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium")
+    options.binary_location = shutil.which("chromium") or ""
     for name in (
         "headless",
         "no-sandbox",

@@ -13,9 +13,9 @@ from commands import wait_for_lines
 
 from cbrank import datasets, methods
 from cbrank.study.curves import COLUMNS as CURVE_COLUMNS
-from cbrank.study.results import COLUMNS, Results, StudyError
-from cbrank.study.runner import Study
-from cbrank.study.settings import Settings, quick
+from cbrank.study.results import COLUMNS, ResultsFile
+from cbrank.study.runner import StudyRun
+from cbrank.study.settings import Settings, StudyError, quick
 from cbrank.study.splits import split
 from cbrank.study.tasks import plan
 from cbrank.workers import Workers
@@ -25,7 +25,7 @@ TASKS = plan(["glass", "vehicle"], ["CBR_FIFO", "OPAUC", "Batch LR"], ["unit", "
 
 
 def study_in(folder, tasks=TASKS, settings=SETTINGS, jobs=1, **options):
-    study = Study(folder, settings, **options)
+    study = StudyRun(folder, settings, **options)
     study.start(["cbrank", "reproduce"])
     assert len(list(study.run(study.results.remaining(tasks), Workers(jobs)))) <= len(tasks)
     list(study.draw(study.curves_of(tasks), Workers(jobs)))
@@ -121,7 +121,7 @@ def test_curves_are_progressive_aucs(finished):
     assert list(ends) == sorted(set(ends))
     assert ends[-1] == 160
     rows = split("vehicle", 0, "unit", SETTINGS)
-    ranker = methods.METHODS["CBR_FIFO"].new(Study(finished, SETTINGS).parameter(TASKS[12]), 0)
+    ranker = methods.METHODS["CBR_FIFO"].new(StudyRun(finished, SETTINGS).parameter(TASKS[12]), 0)
     right = []
     for k, label in enumerate(rows.y):
         if k:
@@ -139,7 +139,7 @@ def test_a_torn_last_line_is_dropped_and_done_again(finished, tmp_path):
         (tmp_path / name).write_bytes((finished / name).read_bytes())
     path = tmp_path / "results.csv"
     path.write_bytes(path.read_bytes()[:-9])
-    study = Study(tmp_path, SETTINGS)
+    study = StudyRun(tmp_path, SETTINGS)
     assert study.results.remaining(TASKS) == [TASKS[-1]]
     study_in(tmp_path)
     assert table(tmp_path) == table(finished)
@@ -148,13 +148,13 @@ def test_a_torn_last_line_is_dropped_and_done_again(finished, tmp_path):
 @pytest.mark.parametrize("torn", [b"", b"table,data"])
 def test_a_table_torn_at_its_head_starts_anew(tmp_path, torn):
     (tmp_path / "results.csv").write_bytes(torn)
-    assert Results(tmp_path / "results.csv").lines == {}
+    assert ResultsFile(tmp_path / "results.csv").lines == {}
 
 
 def test_what_is_done_is_not_done_again(finished):
     before = (finished / "results.csv").read_bytes()
     seconds = json.loads((finished / "study.json").read_text())["seconds"]
-    study = Study(finished, SETTINGS)
+    study = StudyRun(finished, SETTINGS)
     assert study.results.remaining(TASKS) == []
     assert study.curves_of(TASKS) == []
     study_in(finished)
@@ -174,7 +174,7 @@ def test_what_is_done_is_not_done_again(finished):
 )
 def test_results_of_other_settings_are_refused(finished, settings, named):
     with pytest.raises(StudyError, match=rf"other settings \({named}\).*fresh=True"):
-        Study(finished, settings)
+        StudyRun(finished, settings)
 
 
 def test_results_that_cannot_be_trusted_are_refused(finished, tmp_path):
@@ -182,27 +182,31 @@ def test_results_that_cannot_be_trusted_are_refused(finished, tmp_path):
     text = (finished / "results.csv").read_text()
     path.write_text(text)
     with pytest.raises(StudyError, match=r"no study\.json"):
-        Study(tmp_path, SETTINGS)
+        StudyRun(tmp_path, SETTINGS)
     (tmp_path / "study.json").write_text("{")
     with pytest.raises(StudyError, match="damaged"):
-        Study(tmp_path, SETTINGS)
+        StudyRun(tmp_path, SETTINGS)
     (tmp_path / "study.json").write_bytes((finished / "study.json").read_bytes())
     path.write_text(text.replace(",glass,", ",grass,", 1))
+    with pytest.raises(StudyError, match="unknown data set 'grass': did you mean 'glass'"):
+        StudyRun(tmp_path, SETTINGS)
+    path.write_text(text.replace(",ok,", ",", 1))
     with pytest.raises(StudyError, match="line 2 is damaged"):
-        Study(tmp_path, SETTINGS)
+        StudyRun(tmp_path, SETTINGS)
     path.write_text(text.replace(f",{SETTINGS.run_seed('glass', 1)},", ",1,"))
-    with pytest.raises(StudyError, match="another --seed"):
-        Study(tmp_path, SETTINGS)
+    with pytest.raises(StudyError, match="another `seed`"):
+        StudyRun(tmp_path, SETTINGS)
     path.write_text("a,b\n1,2\n")
     with pytest.raises(StudyError, match="not a table of a study"):
-        Study(tmp_path, SETTINGS)
-    assert Study(tmp_path, SETTINGS, fresh=True).results.lines == {}
+        StudyRun(tmp_path, SETTINGS)
+    assert StudyRun(tmp_path, SETTINGS, fresh=True).results.lines == {}
     assert not path.exists()
 
 
 # The numbers ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_numbers_do_not_depend_on_jobs_or_order(finished, tmp_path):
     study_in(tmp_path, TASKS[::-1], jobs=2)
     assert table(tmp_path) == table(finished)

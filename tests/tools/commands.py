@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from cbrank.cli import main
 
+CHUNK = 8192  # rows that the commands read at a time
 TABLE = "id,age,city,clicked\n" + "".join(
     f"r{row},{row % 7},{'Oslo' if row % 3 else 'Rome'},{'yes' if row % 5 == 0 else 'no'}\n"
     for row in range(600)

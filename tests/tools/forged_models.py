@@ -4,7 +4,7 @@ import copy
 import io
 import itertools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from forgery import ODD_NAMES, ODD_VALUES, mutate, small_models
@@ -36,8 +36,8 @@ class Seed(NamedTuple):
 
     name: str
     data: bytes
-    arrays: dict
-    facts: dict
+    arrays: dict[str, Any]
+    facts: dict[str, Any]
     rows: bytes
 
 
@@ -53,7 +53,8 @@ def unpacked(data):
 
 
 def seed_of(name, data, rows=b""):
-    return Seed(name, data, *unpacked(data), rows)
+    arrays, facts = unpacked(data)
+    return Seed(name, data, arrays, facts, rows)
 
 
 def seeds(folder):

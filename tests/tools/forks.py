@@ -152,7 +152,8 @@ def resize(block, chunk):
     from cbrank.streams import reading, rows, text  # noqa: PLC0415
 
     text._BLOCK = block
-    reading.CHUNK_BYTES = rows.CHUNK_BYTES = chunk
+    for module in (reading, rows):
+        vars(module)["CHUNK_BYTES"] = chunk
 
 
 if __name__ == "__main__":

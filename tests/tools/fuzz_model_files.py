@@ -97,7 +97,8 @@ def attempt(data, random, rows=b"", folder=None):
         else:
             whole = restore("model", arrays, facts)
             facts.pop("columns", None)
-            contents = Contents(Path(__file__), *_parts(whole), None, facts)
+            ranker, scaler = _parts(whole)
+            contents = Contents(Path(__file__), ranker, scaler, None, facts)
     except ModelFileError:
         return False
     with _expected():
@@ -107,7 +108,8 @@ def attempt(data, random, rows=b"", folder=None):
     if contents.columns is not None:
         _use_model(whole, rows)
     else:
-        _use_ranker(whole, *_parts(whole), random)
+        ranker, scaler = _parts(whole)
+        _use_ranker(whole, ranker, scaler, random)
     if isinstance(contents.ranker, CBRanker):
         with _expected():
             cbrank.merge([contents.ranker, copy.deepcopy(contents.ranker)])

@@ -11,6 +11,7 @@ seconds, or memory that grows by more than 200 MB is a failure. ``--atheris`` le
 import argparse
 import bz2
 import contextlib
+import functools
 import gzip
 import io
 import lzma
@@ -73,7 +74,7 @@ def broken(data, draw):
             lambda: draw.choice(WORDS),
             lambda: draw.randbytes(draw.choice([1, 1, 2, 30])),
             lambda: b"",
-            lambda a=at, b=to: bytes(data[a:b]) * 2,
+            functools.partial(bytes, 2 * data[at:to]),
         ])()  # fmt: skip
     return bytes(data[: draw.choice([len(data), len(data), draw.randrange(len(data) + 1)])])
 

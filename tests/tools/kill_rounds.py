@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -183,7 +184,7 @@ def make_parquet(path, rows):
     rng = np.random.RandomState(0)
     values = rng.standard_normal((rows, 3)).round(3)
     values[rng.randint(0, rows, rows // 50), 1] = np.nan
-    table = {"a": values[:, 0], "b": values[:, 1], "c": values[:, 2]}
+    table: dict[str, Any] = {"a": values[:, 0], "b": values[:, 1], "c": values[:, 2]}
     table["city"] = [f"c{number}" for number in rng.randint(0, 40, rows)]
     table["y"] = (values[:, 0] + rng.standard_normal(rows) > 1).astype(int)
     parquet.write_table(pa.table(table), path, row_group_size=rows // 5)

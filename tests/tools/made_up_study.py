@@ -4,7 +4,8 @@ import csv
 import json
 
 from cbrank import datasets
-from cbrank.study.report import paper
+from cbrank.methods import names
+from cbrank.study.report import published
 from cbrank.study.results import COLUMNS
 
 SETS = ("glass", "german", "heart", "farm-ads", "sector")
@@ -17,8 +18,8 @@ def result(dataset, scaling, method, run, **changes):
     kind = datasets.info(dataset).table
     auc, accuracy = (
         table.figures.get((dataset, method), (0.9 + EXTRAS.get(method, 0.0), 0))[0]
-        for table in paper.TABLES
-        if table.table == kind
+        for table in published.TABLES
+        if table.kind == kind
     )
     shift = SHIFT[scaling] + 0.02 * run - 0.01
     line = dict.fromkeys(COLUMNS, 0) | {
@@ -52,7 +53,7 @@ def study(sets=SETS, scalings=("unit", "standard", "none"), extras=tuple(EXTRAS)
         for dataset in sets
         for kind in [datasets.info(dataset).table]
         for scaling in (scalings if kind == "benchmark" else scalings[:1])
-        for method in (*paper.METHODS[kind], *extras)
+        for method in (*names("paper", kind=kind), *extras)
         for run in range(runs)
     ]
 
@@ -71,8 +72,10 @@ def write_study(folder, lines, *, curves=True, facts=True):
     if curves:
         keys = dict.fromkeys((x["dataset"], x["scaling"], x["method"]) for x in lines)
         points = [(*key, rows, 0.5 + rows / 300) for key in keys for rows in (10, 30, 100)]
-        names = ("dataset", "scaling", "method", "rows", "auc")
-        write_csv(folder / "curves.csv", names, [dict(zip(names, p, strict=True)) for p in points])
+        columns = ("dataset", "scaling", "method", "rows", "auc")
+        write_csv(
+            folder / "curves.csv", columns, [dict(zip(columns, p, strict=True)) for p in points]
+        )
     if facts:
         told = {
             "command": "cbrank reproduce --seed 3",

@@ -208,7 +208,7 @@ def run_cbr(
         average += kind(p + 1) / kind(averaged + p + 1) * (mu - average)
         averaged += 1
         every = max(64, math.floor(0.25 / forgetting)) if forgetting else math.inf
-        if sum(counts) % every == 0:
+        if forget and sum(counts) % every == 0:
             forget((1 - forgetting) ** every)
             averaged = min(averaged, math.floor(4 / forgetting))
     return SimpleNamespace(

@@ -41,9 +41,9 @@ def make(folder, ranker=None, scaler=None, name="clicks.model", text=TRAIN, **co
     """Write a table and a model that learned from it; return the model's path."""
     (folder / "train.csv").write_text(text)
     (folder / "test.csv").write_text(TEST)
-    columns = Columns(**{"label": "clicked", "id": "row"} | columns)
-    model = Model(ranker or CBRanker(C=0.5, average=False, random_state=0), scaler, columns)
-    for chunk in open_stream(folder / "train.csv", columns=columns):
+    roles = Columns(**{"label": "clicked", "id": "row"} | columns)
+    model = Model(ranker or CBRanker(C=0.5, average=False, random_state=0), scaler, roles)
+    for chunk in open_stream(folder / "train.csv", columns=roles):
         model.learn(chunk)
     model.write(folder / name)
     return folder / name

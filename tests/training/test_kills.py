@@ -7,7 +7,10 @@ import pytest
 from forks import servers
 from kill_rounds import Scene, learned, make_data, make_model, settings
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import io
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,7 +42,9 @@ def test_a_checkpoint_knows_of_very_many_files(tmp_path):
     checkpoint = Checkpoint(tmp_path / "run.ckpt", {"passes": 1}, Every())
     checkpoint.write(model, Progress(position, rows=2))
     assert header_of(checkpoint.path) < 2**13
-    _, progress = checkpoint.open()
+    opened = checkpoint.open()
+    assert opened
+    _, progress = opened
     assert [mark[1:] for mark in progress.position.files] == [mark[1:] for mark in position.files]
     assert progress.position.file == 19_999
     model.write(tmp_path / "model", last_run=last_run({"passes": 1}, position.files))
@@ -76,7 +79,9 @@ def test_very_many_dropped_columns_and_listed_categories_are_kept(tmp_path):
     for _ in run:
         run.keep()
     assert header_of(checkpoint.path) < 2**14
-    assert checkpoint.open()[1].rows == 4
+    kept = checkpoint.open()
+    assert kept
+    assert kept[1].rows == 4
     asked["drop"] = dropped[1:]
     with pytest.raises(ValueError, match="checkpoint of a run with drop='sha256:"):
         Checkpoint(checkpoint.path, asked, Every()).open()
@@ -165,7 +170,8 @@ def test_a_ranker_that_cannot_be_saved_is_refused_after_the_first_chunk(tmp_path
 
 
 def test_columns_are_told_in_plain_types():
-    columns = Columns(np.str_("y"), drop=[np.int64(1), 2], id=np.int32(3), max_features=np.int64(9))
+    drop: list[Any] = [np.int64(1), 2]
+    columns = Columns(np.str_("y"), drop=drop, id=np.int32(3), max_features=np.int64(9))
     arrays, facts = columns.get_state()
     again = Columns.from_state(arrays, json.loads(json.dumps(facts)))
     assert (again.label, again.drop, again.id, again.max_features) == ("y", [1, 2], 3, 9)

@@ -14,7 +14,7 @@ from cbrank.cli.progress import follow
 from cbrank.study.settings import SCALINGS, Scaling, Settings, quick
 
 if TYPE_CHECKING:
-    from cbrank.study.runner import Study
+    from cbrank.study.runner import StudyRun
     from cbrank.study.tasks import Task
 
 
@@ -59,6 +59,8 @@ def command(out: Path, seed: int, fresh: bool, report: bool, **options: Any) -> 
     """
     same = "the same command" + (" without --fresh" if fresh else "")
     try:
+        if report:
+            _say_what_is_left_out()
         study = _run(out, quick(seed) if options["quick"] else Settings(seed), fresh, options)
         _show(study, report)
     except KeyboardInterrupt:
@@ -71,15 +73,15 @@ def command(out: Path, seed: int, fresh: bool, report: bool, **options: Any) -> 
         ) from error
 
 
-def _run(out: Path, settings: Settings, fresh: bool, options: dict[str, Any]) -> "Study":
-    from cbrank.study.runner import Study  # noqa: PLC0415
+def _run(out: Path, settings: Settings, fresh: bool, options: dict[str, Any]) -> "StudyRun":
+    from cbrank.study.runner import StudyRun  # noqa: PLC0415
     from cbrank.study.tasks import work  # noqa: PLC0415
     from cbrank.workers import Workers  # noqa: PLC0415
 
     tasks, workers = _plan(options), Workers(options["jobs"] or -1, options["backend"])
     amounts = {task: work(task, settings) for task in tasks}
     with _cluster(options["backend"], options["scheduler"]):
-        study = Study(out, settings, fresh)
+        study = StudyRun(out, settings, fresh)
         study.start(["cbrank", *sys.argv[1:]])
         remaining = study.results.remaining(tasks)
         click.echo(f"Tasks: {len(tasks)}, done before: {len(tasks) - len(remaining)}.", err=True)
@@ -89,6 +91,14 @@ def _run(out: Path, settings: Settings, fresh: bool, options: dict[str, Any]) ->
         follow("Learning curves", study.draw(curves, workers), lengths)
     study.record.finish()
     return study
+
+
+def _say_what_is_left_out() -> None:
+    """Tell before the work, not after it, what the report will lack."""
+    from cbrank.study.report import what_is_left_out  # noqa: PLC0415
+
+    if sentence := what_is_left_out():
+        click.echo(sentence, err=True)
 
 
 def _cluster(backend: str, address: str | None) -> AbstractContextManager[Any]:
@@ -133,7 +143,7 @@ def _here(wanted: list[str]) -> list[str]:
     return [name for name in wanted if name in here]
 
 
-def _show(study: "Study", report: bool) -> None:
+def _show(study: "StudyRun", report: bool) -> None:
     from cbrank.study import report as reporting  # noqa: PLC0415
 
     if failures := study.results.failures():

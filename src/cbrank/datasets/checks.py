@@ -1,4 +1,4 @@
-"""Whether a file holds what the registry says."""
+"""Compare what a file holds with the counts of the registry."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +13,12 @@ _LARGEST_LABEL = 2**31
 def check(
     entry: DataSet, contents: Contents, X: csr_array, labels: NDArray[np.float64], where: str
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return labels as integers and which rows are positive, if all counts are as they must be.
+    """Check all counts; return the labels as integers and which rows are positive.
 
     Raises
     ------
     ValueError
-        If they are not; the message names the file, what was expected and what was found.
+        If a count differs; the message names the file, what was expected and what was found.
     """
     _compare(entry.name, where, "rows", contents.rows, X.shape[0])
     if not isinstance(contents, Sample):

@@ -1,4 +1,4 @@
-"""Public files, in whatever form, to the svmlight form that is kept and loaded."""
+"""Convert public files of several formats to svmlight, the format that is kept and loaded."""
 
 import contextlib
 import gzip
@@ -22,7 +22,7 @@ _ROWS = 65536
 
 
 def read_svmlight(source: Source, n_features: int) -> tuple[csr_array, NDArray[np.float64]]:
-    r"""Read a whole file in svmlight form.
+    r"""Read a whole svmlight file.
 
     Examples
     --------
@@ -38,7 +38,9 @@ def read_svmlight(source: Source, n_features: int) -> tuple[csr_array, NDArray[n
 
 
 def write_svmlight(path: Path, X: csr_array, labels: NDArray[np.float64]) -> None:
-    r"""Write rows to a gzip file that is in place only when whole; every value reads back equal.
+    r"""Write rows to a gzipped svmlight file, from which every value reads back equal.
+
+    The file gets its name only when it is complete.
 
     Examples
     --------
@@ -59,12 +61,12 @@ def write_svmlight(path: Path, X: csr_array, labels: NDArray[np.float64]) -> Non
 
 
 def read_part(path: Path, part: Part, n_features: int) -> tuple[csr_array, NDArray[np.float64]]:
-    """Read a public file as its registry entry says.
+    """Read a public file in the way that its entry in the registry describes.
 
     Raises
     ------
     ValueError
-        If it is not as the entry says.
+        If the file is not as the entry describes.
     """
     width = n_features + len(part.drop)
     with _opened(path, part.member) as stream:

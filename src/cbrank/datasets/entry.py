@@ -1,4 +1,4 @@
-"""What the registry says of a data set."""
+"""What the registry records about a data set."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,9 @@ class Part:
     Parameters
     ----------
     address : str
-        Where it is.
+        Its address on the web.
+    sha256 : str or None
+        The checksum of the file, compared after a download; None if it is not recorded.
     form : {"svmlight", "commas", "blanks", "matlab"}
         Text in svmlight form; a table with commas or blanks between the columns and the label
         in the last; or a MATLAB file with the matrix ``fea`` and the labels ``gnd``.
@@ -30,7 +32,8 @@ class Part:
     drop : tuple of int
         Columns left out, counted from 0.
     labels : mapping of str to int
-        What labels become, where they do not stay.
+        Numbers for labels that are words, or other numbers for labels that are numbers; labels
+        not named here stay as they are.
 
     Examples
     --------
@@ -40,6 +43,7 @@ class Part:
     """
 
     address: str
+    sha256: str | None = None
     form: Form = "svmlight"
     member: str = ""
     drop: tuple[int, ...] = ()
@@ -48,7 +52,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Contents:
-    """What a file holds, as `DataSet` and `Sample` say; checked whenever it is read."""
+    """The counts that `DataSet` and `Sample` share; they are checked whenever a file is read."""
 
     rows: int
     features: int
@@ -60,16 +64,16 @@ class Contents:
 
 @dataclass(frozen=True, kw_only=True)
 class Sample(Contents):
-    """Some rows of a data set, in a file of their own; used where the whole is not at hand.
+    """Some rows of a data set, in a file of their own, loaded where the whole is missing.
 
     Parameters
     ----------
     rows, features, classes : int
         How many there are.
     positive : int, "greater" or "quarter"
-        The rule for the positive rows.
+        Which rows are positive; see `DataSet`.
     positives : int or None
-        How many positive rows there are, if known.
+        How many rows are positive; None if it has not been counted.
     note : str
         What else to know.
     file : str
@@ -94,11 +98,12 @@ class DataSet(Contents):
     rows, features, classes : int
         How many there are.
     positive : int, "greater" or "quarter"
-        The positive rows: those of one label; of the greater of two labels, be they the fewer
-        or not; or of a random group of classes with at most a quarter of the rows, the same
-        for everyone.
+        Which rows are positive: a number means the rows with that label; "greater", the rows
+        with the greater of two labels, whether or not they are the minority; "quarter", the rows
+        of a random group of classes, the same on every machine, that together hold at most a
+        quarter of all rows.
     positives : int or None
-        How many positive rows there are; None where nobody has looked yet.
+        How many rows are positive; None if it has not been counted.
     note : str
         Why counts differ from the paper's, and what else to know.
     name, title : str
@@ -108,11 +113,11 @@ class DataSet(Contents):
     paper_rows, paper_features : int
         The paper's counts.
     parts : tuple of Part
-        The public files, to be joined.
+        The public files; their rows are joined in this order.
     licence : str
         The terms of use.
     sample : Sample or None
-        What may stand in for the whole.
+        The sample that is loaded where the whole is missing, if there is one.
 
     Examples
     --------

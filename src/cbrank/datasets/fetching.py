@@ -1,4 +1,4 @@
-"""Data sets from their public addresses into the cache."""
+"""Download data sets into the cache."""
 
 import urllib.parse
 from pathlib import Path
@@ -16,14 +16,14 @@ from cbrank.datasets.store import cache_folder, data_folder, find
 
 
 def fetch(name: str, progress: bool = True) -> Path:
-    """Make sure a data set is on this machine, whole.
+    """Download a data set, unless all of it is on this machine already.
 
     Parameters
     ----------
     name : str
         One of `names`.
     progress : bool, default=True
-        Whether to report a download on standard error.
+        Whether to show the progress of a download on standard error.
 
     Returns
     -------
@@ -37,7 +37,9 @@ def fetch(name: str, progress: bool = True) -> Path:
     ValueError
         If there is no such data set.
     DownloadError
-        If the data set cannot be had; the message says why and what to do.
+        If the data set cannot be downloaded; the message says why and what to do.
+    ModuleNotFoundError
+        If a download is needed and pooch is not installed.
 
     Examples
     --------
@@ -61,7 +63,7 @@ def _fetch(entry: DataSet, folder: Path, progress: bool) -> Path:
         X, labels = _join(entry, files)
     except Exception as reason:
         _remove(files)
-        raise DownloadError(f"what came is not as expected: {reason}") from reason
+        raise DownloadError(f"the downloaded file is not as expected: {reason}") from reason
     path = folder / f"{entry.name}.svm.gz"
     write_svmlight(path, X, labels)
     _remove(files)
@@ -70,8 +72,7 @@ def _fetch(entry: DataSet, folder: Path, progress: bool) -> Path:
 
 def _download(name: str, part: Part, folder: Path, progress: bool) -> Path:
     file = folder / f"{name}-{Path(urllib.parse.urlsplit(part.address).path).name}"
-    if not file.exists():
-        download(part.address, file, progress=progress)
+    download(part.address, file, sha256=part.sha256, progress=progress)
     return file
 
 

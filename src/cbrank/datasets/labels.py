@@ -1,4 +1,4 @@
-"""Which rows are positive."""
+"""Decide which rows are positive."""
 
 import hashlib
 
@@ -28,8 +28,8 @@ def positive_rows(labels: NDArray[np.int64], rule: Positive, name: str) -> NDArr
 def quarter_of_classes(labels: NDArray[np.int64], name: str) -> list[int]:
     """Pick a random group of classes that together hold at most a quarter of the rows.
 
-    The classes come in an order that depends on `name` and their labels only, by SHA-256, so
-    it is the same on every machine; each joins if there is still room for it.
+    The classes are sorted by a hash of `name` and label, so their order is the same on every
+    machine; going through them, each class that still fits joins the group.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Data sets as arrays."""
+"""Load data sets as arrays."""
 
 import sys
 from dataclasses import dataclass
@@ -29,9 +29,9 @@ class Facts:
     source : {"embedded", "CBRANK_DATA", "cache", "download"}
         Where it was found.
     sample : bool
-        Whether these are only some of its rows.
+        Whether these are only some of the rows of the data set.
     note : str
-        What else to know.
+        Remarks, such as why counts differ from the paper's.
 
     Examples
     --------
@@ -79,8 +79,8 @@ def load(name: str, *, raw_labels: bool = False) -> Loaded:
 
     It is taken from the files embedded in the package, else from the folder that the
     environment variable ``CBRANK_DATA`` names, else from the cache, else from its public
-    address. Where only a sample is at hand, the sample is loaded and says so; `fetch` gets
-    the whole. Counts are checked on every load.
+    address. Where only a sample is on this machine, the sample is loaded, and `facts`
+    says so; `fetch` downloads the whole. Counts are checked on every load.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def load(name: str, *, raw_labels: bool = False) -> Loaded:
     ValueError
         If there is no such data set, or its file does not hold what it must.
     DownloadError
-        If it is not on this machine and cannot be fetched.
+        If it is not on this machine and cannot be downloaded.
 
     Examples
     --------

@@ -40,7 +40,7 @@ def names(table: Table | None = None) -> list[str]:
 
 
 def info(name: str) -> DataSet:
-    """Tell what is known of a data set.
+    """Return what the registry records about a data set.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Where data sets lie on this machine."""
+"""Find data sets on this machine."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ _ENDINGS = (".svm.xz", ".svm", ".svm.gz", ".svm.bz2", ".svm.zst", "")
 
 
 class Found(NamedTuple):
-    """A file at hand, where it is from and what it must hold."""
+    """A file on this machine, where it was found, and the counts that it must have."""
 
     path: Path
     origin: Origin
@@ -23,7 +23,7 @@ class Found(NamedTuple):
 
 
 def find(entry: DataSet) -> Found | None:
-    """Return the file to load a data set from without the network, if there is one.
+    """Return the file on this machine that holds a data set or its sample, if there is one.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def cache_folder() -> Path:
 
 
 def data_folder() -> Path | None:
-    """Return the folder that ``CBRANK_DATA`` names, if it does."""
+    """Return the folder that the environment variable ``CBRANK_DATA`` names, if it is set."""
     chosen = os.environ.get("CBRANK_DATA")
     return Path(chosen).expanduser().absolute() if chosen else None
 

@@ -6,7 +6,7 @@ from copy import deepcopy
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs  # type: ignore[import-untyped]
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import get_scorer, get_scorer_names

@@ -1,9 +1,11 @@
 """The paper's experiments, as section 4.2 describes them.
 
-* ``settings``: what decides the numbers, the seeds among it
-* ``splits``, ``protocol``, ``measures``: a run: its rows, model selection and final fit, scores
+What is compared is registered in `cbrank.methods`.
+
+* ``settings``: seed, grid and sizes, which together with the code decide every number
+* ``splits``, ``protocol``, ``measures``: one run: its rows, model selection and final fit, scores
 * ``sketch_grid``, ``ceiling``: OPAUCr for all steps at once; batch logistic regression
-* ``tasks``, ``runner``: the list of all runs, and how they are spread over processes
+* ``tasks``, ``runner``: the list of all runs, and a study's folder that fills as they end
 * ``results``, ``curves``, ``record``: the files ``results.csv``, ``curves.csv``, ``study.json``
 * ``report``: tables, figures and the page made from these files
 """

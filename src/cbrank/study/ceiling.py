@@ -1,4 +1,4 @@
-"""How well a linear scorer can do when it sees all rows at once."""
+"""Batch logistic regression: how well a linear scorer does when it sees all rows at once."""
 
 from typing import Any, Self
 
@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 
 class BatchRanker:
-    """Batch logistic regression with the face of a ranker.
+    """Batch logistic regression with the methods of a ranker that the study calls.
 
     Parameters
     ----------

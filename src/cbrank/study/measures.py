@@ -1,4 +1,4 @@
-"""How good scores are."""
+"""The measures that the study reports of a fit."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ Labels = NDArray[np.int64]
 
 
 class Measures(NamedTuple):
-    """What the study reports of a fit.
+    """The measures of a fit on the test rows.
 
     Attributes
     ----------

@@ -1,7 +1,12 @@
-"""One run of one method: model selection, the final fit and its measures (section 4.2)."""
+"""One run of one method: model selection, the final fit and its measures (section 4.2).
 
+The rows of the first run make its learning curve, too.
+"""
+
+import itertools
 import time
 import warnings
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -10,24 +15,31 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
+from threadpoolctl import threadpool_limits
 
 from cbrank import datasets
 from cbrank.methods import METHODS, Method
 from cbrank.metrics import optimal_operating_point
+from cbrank.study.curves import Point
 from cbrank.study.measures import Measures, auc, measure
 from cbrank.study.settings import Scaling, Settings
 from cbrank.study.sketch_grid import fit_steps
 from cbrank.study.splits import Split, split
+from cbrank.study.tasks import Task
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-_FOLDS = 3
-_WORST = -np.inf
+_FOLDS = 3  # the paper's
+_WORST = -np.inf  # AUC of a value whose fit diverged, so that it ranks last
+
+_POINTS = 25  # of a curve: enough for its shape, few enough for one file of all curves
+_CHUNKS = 120  # in which a curve learns: short ones near its beginning, where it moves most
+_LATEST = 100  # rows that a new one is ranked among: enough pairs, at a cost that stays the same
 
 
 class Fold(NamedTuple):
-    """Rows to fit and rows held out."""
+    """A fold of cross-validation: rows to fit and rows held out."""
 
     X: Any
     y: Labels
@@ -51,7 +63,7 @@ class Choice(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """All that a run gives."""
+    """What a run gives: measures, the parameter chosen, seconds and the rows used."""
 
     measures: Measures
     choice: Choice
@@ -172,3 +184,87 @@ def _warm_up(name: str, sparse: bool) -> None:
     """Compile a method's kernels, once in a process, before anything is timed."""
     X, y = np.array([[0.0, 1.0], [1.0, 0.5], [0.0, 2.0], [2.0, 0.0]]), np.array([0, 1, 0, 1])
     METHODS[name].new(1.0, 0).fit(csr_array(X) if sparse else X, y)
+
+
+def perform(task: Task, settings: Settings) -> dict[str, Any]:
+    """Do a task and return the values of its line of ``results.csv``; an error makes a line too."""
+    values = {**task._asdict(), "seed": settings.run_seed(task.dataset, task.run)}
+    try:
+        # Sums over several threads would be rounded in another order.
+        with threadpool_limits(limits=1):
+            outcome = evaluate(METHODS[task.method], task.dataset, task.scaling, task.run, settings)
+    except Exception as error:  # noqa: BLE001 (it must not end the study)
+        return values | {"status": "failed", "error": _sentence(error)}
+    rows, facts = outcome.rows, outcome.rows.facts
+    return values | {
+        **outcome.measures._asdict(),
+        **outcome.choice._asdict(),
+        "tune_seconds": outcome.tune_seconds,
+        "fit_seconds": outcome.fit_seconds,
+        "train_rows": len(rows.y),
+        "test_rows": len(rows.y_test),
+        "features": facts.features,
+        "positives": facts.positives / facts.rows,
+        "sample": int(facts.sample),
+        "status": "ok",
+        "error": "",
+    }
+
+
+def _sentence(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+
+# Learning curves ------------------------------------------------------------------------------------
+
+
+def trace(task: Task, parameter: float, settings: Settings) -> tuple[Task, list[Point]]:
+    """Stream a task's training rows through its method and measure the ranking on the way.
+
+    The points stand evenly on a logarithmic axis, from the first pair on.
+
+    Examples
+    --------
+    >>> from cbrank.study.tasks import plan
+    >>> task, points = trace(plan(["glass"], ["Uni-Exp"])[0], 1.0, Settings())
+    >>> points[-1].rows
+    172
+    """
+    rows = split(task.dataset, task.run, task.scaling, settings)
+    ranker = METHODS[task.method].new(parameter, settings.run_seed(task.dataset, task.run))
+    ends = set(_evenly(10, len(rows.y), _POINTS))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return task, [point for point in _progress(ranker, rows.X, rows.y) if point.rows in ends]
+
+
+def _progress(ranker: Any, X: Any, y: NDArray[np.int64]) -> Iterator[Point]:
+    """Rank each chunk among the latest rows before it is learned from.
+
+    A chunk is at most a tenth of the rows before it. Only scores of one and the same model are
+    compared: those of models apart in time have no common scale.
+    """
+    edges = {0, len(y), *_evenly(1, len(y), _CHUNKS), *_evenly(10, len(y), _POINTS)}
+    right, pairs = 0.0, 0
+    for begin, end in itertools.pairwise(sorted(edges)):
+        if begin:
+            first = max(0, begin - _LATEST)
+            ahead = _leads(ranker.decision_function(X[first:end]), y[first:end], begin - first)
+            right, pairs = right + np.sum(ahead > 0) + np.sum(ahead == 0) / 2, pairs + ahead.size
+        ranker.partial_fit(X[begin:end], y[begin:end], classes=[0, 1])
+        if pairs:
+            yield Point(end, float(right / pairs))
+
+
+def _leads(scores: NDArray[np.float64], y: NDArray[np.int64], new: int) -> NDArray[np.float64]:
+    """Return how far positives lead negatives, in all pairs with a row from the `new`-th on."""
+    lead = scores[y == 1][:, None] - scores[y == 0][None, :]
+    rows = np.arange(len(y))
+    fresh = (rows[y == 1] >= new)[:, None] | (rows[y == 0] >= new)[None, :]
+    ahead: NDArray[np.float64] = lead[fresh]
+    return ahead
+
+
+def _evenly(first: int, last: int, most: int) -> list[int]:
+    """Return at most so many whole numbers that stand evenly on a logarithmic axis."""
+    return np.unique(np.geomspace(first, last, most).round().astype(int)).tolist()  # type: ignore[no-any-return]

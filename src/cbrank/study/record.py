@@ -9,12 +9,11 @@ from typing import Any
 
 from cbrank.atomic import atomic_write_text
 from cbrank.provenance import LIBRARIES, machine, now, versions
-from cbrank.study.results import StudyError
-from cbrank.study.settings import Settings
+from cbrank.study.settings import Settings, StudyError
 
 
 class Record:
-    """What is known of a study that may take several sessions.
+    """``study.json`` of a study that may take several sessions.
 
     Parameters
     ----------
@@ -24,7 +23,7 @@ class Record:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.facts: dict[str, Any] = _read(path)
+        self.facts: dict[str, Any] = read_facts(path)
         self._before = float(self.facts.get("seconds", 0.0))
         self._started = time.monotonic()
 
@@ -39,7 +38,7 @@ class Record:
             )
 
     def start(self, command: Sequence[str], settings: Settings) -> None:
-        """Note a session's begin."""
+        """Note that a session begins."""
         self.facts = {
             "command": shlex.join(command),
             "settings": settings.as_json(),
@@ -62,7 +61,8 @@ class Record:
         self.note_time()
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_facts(path: Path) -> dict[str, Any]:
+    """Read what was noted of a study; nothing if the file is not there."""
     if not path.exists():
         return {}
     try:

@@ -3,16 +3,17 @@
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from cbrank.study.curves import Curves, trace
+from cbrank.study.curves import CurvesFile
+from cbrank.study.protocol import perform, trace
 from cbrank.study.record import Record
-from cbrank.study.results import Results, StudyError, task_of
-from cbrank.study.settings import Settings
-from cbrank.study.tasks import Task, perform, work
+from cbrank.study.results import ResultsFile, task_of
+from cbrank.study.settings import Settings, StudyError
+from cbrank.study.tasks import Task, work
 from cbrank.workers import Workers
 
 
-class Study:
-    """A study's folder.
+class StudyRun:
+    """A study that is being run, and its folder.
 
     Parameters
     ----------
@@ -26,7 +27,7 @@ class Study:
     Raises
     ------
     StudyError
-        If the folder holds what cannot be gone on with.
+        If the folder holds results of other settings, or damaged ones.
     """
 
     def __init__(self, folder: Path, settings: Settings, fresh: bool = False) -> None:
@@ -35,7 +36,7 @@ class Study:
         folder.mkdir(parents=True, exist_ok=True)
         for file in files if fresh else ():
             file.unlink(missing_ok=True)
-        self.results, self.curves = Results(files[0]), Curves(files[1])
+        self.results, self.curves = ResultsFile(files[0]), CurvesFile(files[1])
         self.record = Record(files[2])
         if self.results.lines and not self.record.facts:
             raise StudyError(
@@ -45,21 +46,21 @@ class Study:
         self.results.check_seeds(settings)
 
     def start(self, command: Sequence[str]) -> None:
-        """Note a session's begin, before its first result."""
+        """Note that a session begins, before its first result."""
         self.record.start(command, self.settings)
         self.results.write()
 
     def run(self, tasks: Iterable[Task], workers: Workers) -> Iterator[Task]:
-        """Do what remains of the tasks; yield each one when its line is on the disk."""
+        """Do the tasks; yield each one when its line is on the disk."""
         calls = [(task, self.settings) for task in _long_ones_first(tasks, self.settings)]
-        for row in workers.unordered(perform, calls):
-            self.results.append(row)
+        for values in workers.unordered(perform, calls):
+            self.results.append(values)
             self.record.note_time()
-            yield task_of(row)
+            yield task_of(values)
         self.results.write()
 
     def draw(self, tasks: Iterable[Task], workers: Workers) -> Iterator[Task]:
-        """Trace the learning curves that remain of these tasks; yield each one when it is."""
+        """Trace the learning curves of some tasks; yield each task when its curve is there."""
         calls = [(task, self.parameter(task), self.settings) for task in tasks]
         for task, points in workers.unordered(trace, calls):
             self.curves.add(task, points)
@@ -71,7 +72,7 @@ class Study:
         return float(self.results.lines[task]["parameter"])
 
     def curves_of(self, tasks: Iterable[Task]) -> list[Task]:
-        """Return the tasks whose curves are wanted, possible and not there yet."""
+        """Return the finished tasks whose curves are wanted and not there yet."""
         unfinished = set(self.results.remaining(tasks))
         return [task for task in self.curves.remaining(tasks) if task not in unfinished]
 

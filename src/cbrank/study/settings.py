@@ -11,9 +11,13 @@ SCALINGS: tuple[Scaling, ...] = get_args(Scaling)
 RUNS: dict[Table, int] = {"benchmark": 10, "high-dimensional": 5}
 
 
+class StudyError(ValueError):
+    """A study's folder holds files that a new session cannot continue."""
+
+
 @dataclass(frozen=True)
 class Settings:
-    """The part of the protocol that can be cut.
+    """The seed, the grid and the sizes of a study.
 
     Attributes
     ----------

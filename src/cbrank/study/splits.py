@@ -1,4 +1,4 @@
-"""The rows of a run: which are drawn, which are held out, how they are scaled."""
+"""The rows of a run: which are taken, which are tested on, and how they are scaled."""
 
 from functools import lru_cache
 from typing import Any, NamedTuple

@@ -1,17 +1,12 @@
 """The study as a list of tasks that do not depend on each other."""
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from threadpoolctl import threadpool_limits
-
-from cbrank import datasets
 from cbrank.datasets.entry import Table
+from cbrank.datasets.registry import info, names
 from cbrank.methods import METHODS
-from cbrank.study.protocol import evaluate
 from cbrank.study.settings import RUNS, SCALINGS, Scaling, Settings
-
-Row = dict[str, Any]
 
 
 class Task(NamedTuple):
@@ -28,17 +23,17 @@ class Task(NamedTuple):
 
 
 def plan(
-    names: Iterable[str],
+    datasets: Iterable[str],
     methods: Iterable[str],
     scalings: Iterable[Scaling] = (),
     runs: int | None = None,
 ) -> list[Task]:
-    """List the tasks of a study, in the order of its table.
+    """List the tasks of a study, in the order of ``results.csv``.
 
     Parameters
     ----------
-    names : iterable of str
-        Data sets.
+    datasets : iterable of str
+        Names of data sets.
     methods : iterable of str
         Methods; each runs on the kinds of data sets that it is registered for.
     scalings : iterable of {"unit", "standard", "none"}
@@ -58,9 +53,9 @@ def plan(
     """
     chosen, usual = list(scalings), {"benchmark": SCALINGS, "high-dimensional": ("unit",)}
     tasks = [
-        Task(table, name, scaling, method, run)
-        for name in names
-        for table in [datasets.info(name).table]
+        Task(table, dataset, scaling, method, run)
+        for dataset in datasets
+        for table in [info(dataset).table]
         for scaling in chosen or usual[table]
         for method in methods
         if table in METHODS[method].kinds
@@ -70,9 +65,9 @@ def plan(
 
 
 def place(task: Task) -> tuple[int, ...]:
-    """Return where a task stands in the study's table."""
+    """Return where a task stands in ``results.csv``."""
     return (
-        datasets.names().index(task.dataset),
+        names().index(task.dataset),
         SCALINGS.index(task.scaling),
         list(METHODS).index(task.method),
         task.run,
@@ -80,41 +75,12 @@ def place(task: Task) -> tuple[int, ...]:
 
 
 def work(task: Task, settings: Settings) -> int:
-    """Estimate how long a task takes, to do the long ones first and foretell the end.
+    """Estimate how long a task takes, so that long ones come first and the end can be foretold.
 
-    The unit is about ten nanoseconds where the constants were measured.
+    The unit is about ten nanoseconds on the machine where the constants were measured.
     """
-    entry, ranker = datasets.info(task.dataset), METHODS[task.method].new(1.0, 0)
+    entry, ranker = info(task.dataset), METHODS[task.method].new(1.0, 0)
     rows, width = min(entry.rows, settings.rows(task.table)), min(entry.features, 2000)
     overhead = 20_000_000 if task.table == "benchmark" else 300_000_000
     pair = width**2 + 1000 if getattr(ranker, "takes_dense_rows", bool)() else 4 * width
     return overhead + rows * getattr(ranker, "buffer_size", 1) * pair
-
-
-def perform(task: Task, settings: Settings) -> Row:
-    """Do a task and return its row of the table; an error makes a row too."""
-    row = {**task._asdict(), "seed": settings.run_seed(task.dataset, task.run)}
-    try:
-        # Sums over several threads would be rounded in another order.
-        with threadpool_limits(limits=1):
-            outcome = evaluate(METHODS[task.method], task.dataset, task.scaling, task.run, settings)
-    except Exception as error:  # noqa: BLE001 (it must not end the study)
-        return row | {"status": "failed", "error": _sentence(error)}
-    rows, facts = outcome.rows, outcome.rows.facts
-    return row | {
-        **outcome.measures._asdict(),
-        **outcome.choice._asdict(),
-        "tune_seconds": outcome.tune_seconds,
-        "fit_seconds": outcome.fit_seconds,
-        "train_rows": len(rows.y),
-        "test_rows": len(rows.y_test),
-        "features": facts.features,
-        "positives": facts.positives / facts.rows,
-        "sample": int(facts.sample),
-        "status": "ok",
-        "error": "",
-    }
-
-
-def _sentence(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -1,34 +1,29 @@
 """One process at a time."""
 
 import contextlib
+import errno
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
+from filelock import FileLock, Timeout
 
-
-_OURS = b"cbrank"
-_BEYOND = 2**20
+_OURS = "cbrank"
+_NO_LOCKS_HERE = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)  # what such file systems answer
 
 
 def lock_file(path: str | os.PathLike[str]) -> Path:
-    """Return the file that says that a process has another.
+    """Return the lock file of a file.
 
     Parameters
     ----------
     path : path-like
-        The file that processes want for themselves.
+        The file that one process at a time may use.
 
     Returns
     -------
     Path
-        The file beside it, or beside what it links to.
+        The lock file beside it; where `path` is a link, beside what it links to.
 
     Examples
     --------
@@ -41,7 +36,7 @@ def lock_file(path: str | os.PathLike[str]) -> Path:
 
 @contextlib.contextmanager
 def alone(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Keep other processes from a file meanwhile.
+    """Keep other processes from using a file for as long as this context lasts.
 
     The lock is the operating system's and ends with the process, however that ends, so a lock
     file that a killed process left behind stops nobody.
@@ -49,12 +44,13 @@ def alone(path: str | os.PathLike[str]) -> Iterator[None]:
     Parameters
     ----------
     path : path-like
-        The file; beside it is ``path.cbrank-lock``, for as long as this lasts.
+        The file. Meanwhile ``path.cbrank-lock`` is beside it.
 
     Raises
     ------
     ValueError
-        If another process has it, or a file of that name holds something else.
+        If another process uses the file, if a file with the name of the lock file is not a lock
+        file, or if the file system cannot lock.
     OSError
         If the folder cannot be written.
 
@@ -66,52 +62,48 @@ def alone(path: str | os.PathLike[str]) -> Iterator[None]:
     ...     lock_file(path).name
     'run.ckpt.cbrank-lock'
     """
-    lock = lock_file(path)
-    with _opened(lock, path) as file:
-        file.truncate(0)
-        file.write(b"%b %d" % (_OURS, os.getpid()))
-        try:
-            yield
-        finally:
-            with contextlib.suppress(OSError):  # Windows keeps a file that is open
-                lock.unlink()
-
-
-def _opened(lock: Path, path: str | os.PathLike[str]) -> IO[bytes]:
-    """Open and lock the file of this name, which another process may be about to remove."""
-    while True:
-        file = lock.open("a+b", buffering=0)
-        try:
-            file.seek(0)
-            told = file.read(100)
-            if told and not told.startswith(_OURS):
-                raise ValueError(
-                    f"{lock} is in the way: it is not the lock of a checkpoint. Move it, or give "
-                    "another checkpoint."
-                )
-            if not _taken(file):
-                owner = told.removeprefix(_OURS).decode("ascii", "replace") or " of another"
-                raise ValueError(
-                    f"{path} is in use by process{owner}: wait for it, or give this one a "
-                    "checkpoint of its own."
-                )
-            with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(lock.stat(), os.fstat(file.fileno())):
-                    return file
-        except BaseException:
-            file.close()
-            raise
-        file.close()
-
-
-def _taken(file: IO[bytes]) -> bool:
-    """Lock a file, if no other process has."""
+    file = lock_file(path)
+    owner = _owner(file)
+    lock = FileLock(file, fallback_to_soft=False, on_acquired=_sign)
     try:
-        if sys.platform == "win32":
-            file.seek(_BEYOND)  # what is locked there cannot be read
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+        lock.acquire(blocking=False)
+    except Timeout:
+        raise ValueError(
+            f"{path} is in use by process {owner}: wait for it, or give this one a checkpoint of "
+            "its own."
+        ) from None
+    except OSError as reason:
+        if reason.errno not in _NO_LOCKS_HERE:
+            raise
+        raise ValueError(
+            f"The file system of {path} cannot lock files: give a checkpoint on another."
+        ) from reason
+    try:
+        yield
+    finally:
+        # Removed while still held: who has opened it already sees that, and opens a new one.
+        # Windows keeps a file that is open; there the release removes it.
+        with contextlib.suppress(OSError):
+            file.unlink()
+        lock.release()
+
+
+def _owner(file: Path) -> str:
+    """Return the process that a lock file names, or refuse a file that is no lock file."""
+    try:
+        with file.open(encoding="utf-8", errors="replace") as opened:
+            text = opened.read(100)
+    except (FileNotFoundError, PermissionError):  # none, or locked on Windows
+        return "of another"
+    if text and not text.startswith(_OURS):
+        raise ValueError(
+            f"{file} is in the way: it is not the lock of a checkpoint. Move it, or give another "
+            "checkpoint."
+        )
+    return text.removeprefix(_OURS).strip() or "of another"
+
+
+def _sign(descriptor: int) -> None:
+    """Write into a lock file whose it is."""
+    os.ftruncate(descriptor, 0)
+    os.write(descriptor, f"{_OURS} {os.getpid()}".encode())

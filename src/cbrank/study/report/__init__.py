@@ -1,34 +1,44 @@
 """The study's report: the paper's tables and figures, and one page that shows and explains them.
 
-`write` needs the ``report`` extra (``pip install 'cbrank[report]'``); `summary` does not.
+* ``study``: the files of a study, read; ``published``: the paper's own figures
+* ``scores``, ``significance``: means over runs, average ranks, and whether methods differ
+* ``score_tables``, ``summary_tables``, ``tuning_tables``: the tables; ``figures``: the figures
+* ``findings``: the results in sentences; ``names``: what things are called
+* ``sections``, ``page``: the parts of the page, and the page
+
+Figures need the ``report`` extra (``pip install 'cbrank[report]'``); all else comes without it.
 """
 
 from pathlib import Path
 
-from cbrank.optional import need
-from cbrank.plotting import matplotlib
-from cbrank.study.report.blocks import Section
-from cbrank.study.report.chapters import (
-    Scene,
-    ceiling_section,
-    cost_section,
-    curve_section,
-    held_section,
-    parameter_section,
-    rank_section,
-    score_section,
-    summary_section,
-    time_section,
-)
+from cbrank.atomic import atomic_write_text
+from cbrank.optional import can_import
 from cbrank.study.report.findings import headline, points
-from cbrank.study.report.looks import looks
-from cbrank.study.report.origins import origin_section
-from cbrank.study.report.page import page
-from cbrank.study.report.results import read
-from cbrank.study.report.terminal import text_table
+from cbrank.study.report.names import looks
+from cbrank.study.report.page import Section, page
+from cbrank.study.report.sections import Material, all_sections
+from cbrank.study.report.study import read_study
+from cbrank.study.report.summary_tables import text_table
 from cbrank.tables import Table, latex, markdown
 
-__all__ = ["summary", "write"]
+__all__ = ["summary", "what_is_left_out", "write"]
+
+
+def what_is_left_out() -> str:
+    """Say what reports lack for want of libraries, and how to get it.
+
+    Returns
+    -------
+    str
+        A sentence; empty if nothing is left out.
+    """
+    if not can_import("matplotlib"):
+        lacking = "figures and tests of pairs of methods: matplotlib"
+    elif not can_import("scikit_posthocs"):
+        lacking = "diagrams of ranks and tests of pairs of methods: scikit-posthocs"
+    else:
+        return ""
+    return f"The report leaves out {lacking} is not installed; pip install 'cbrank[report]'."
 
 
 def write(folder: Path) -> Path:
@@ -38,7 +48,8 @@ def write(folder: Path) -> Path:
     ----------
     folder : Path
         Has ``results.csv``, and may have ``curves.csv`` and ``study.json``; gets
-        ``report.html``, ``tables/`` (Markdown and LaTeX) and ``figures/`` (SVG and PNG).
+        ``report.html``, ``tables/`` (Markdown and LaTeX) and, if Matplotlib is installed,
+        ``figures/`` (SVG and PNG).
 
     Returns
     -------
@@ -49,20 +60,17 @@ def write(folder: Path) -> Path:
     ------
     ValueError
         If there are no results.
-    ModuleNotFoundError
-        If the ``report`` extra is not installed; the message says so.
     """
-    study = read(folder)
-    matplotlib()
-    need("scikit_posthocs", "comparing methods", "report")
-    for name in ("tables", "figures"):
-        (folder / name).mkdir(exist_ok=True)
-    scene = Scene(study, looks(study.methods()), folder / "figures")
-    sections = _sections(scene)
+    study = read_study(folder)
+    figures = folder / "figures" if can_import("matplotlib") else None
+    for made in filter(None, (folder / "tables", figures)):
+        made.mkdir(exist_ok=True)
+    material = Material(study, looks(study.methods()), figures)
+    sections = all_sections(material)
     _write_tables(sections, folder / "tables")
+    told = [*points(study), *filter(None, [what_is_left_out()])]
     path = folder / "report.html"
-    text = page(headline(study), points(study), sections, scene.looks)
-    path.write_text(text, encoding="utf-8")
+    atomic_write_text(path, page(headline(study), told, sections, material.looks))
     return path
 
 
@@ -84,29 +92,13 @@ def summary(folder: Path) -> str:
     ValueError
         If there are no results.
     """
-    study = read(folder)
-    return "\n\n".join(text_table(study, kind) for kind in study.tables())
-
-
-def _sections(scene: Scene) -> list[Section]:
-    sections = [
-        summary_section(scene),
-        score_section(scene),
-        rank_section(scene),
-        ceiling_section(scene),
-        time_section(scene),
-        held_section(scene),
-        curve_section(scene),
-        parameter_section(scene),
-        cost_section(scene),
-        origin_section(scene.study),
-    ]
-    return [section for section in sections if section]
+    study = read_study(folder)
+    return "\n\n".join(text_table(study, kind) for kind in study.kinds())
 
 
 def _write_tables(sections: list[Section], folder: Path) -> None:
     for section in sections:
         for block in section.blocks:
             if isinstance(block, Table):
-                (folder / f"{block.key}.md").write_text(markdown(block), encoding="utf-8")
-                (folder / f"{block.key}.tex").write_text(latex(block), encoding="utf-8")
+                atomic_write_text(folder / f"{block.key}.md", markdown(block))
+                atomic_write_text(folder / f"{block.key}.tex", latex(block))

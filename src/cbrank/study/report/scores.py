@@ -1,138 +1,154 @@
-"""The paper's tables with our scores: ours, the paper's figure beside it and the difference."""
+"""Means over runs, by data set and method, and the average ranks they give."""
 
-from collections.abc import Sequence
+import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite, nan
+from math import isclose, isfinite, nan
 
-from cbrank.study.report.grids import Grid, Score, grid, ranking
-from cbrank.study.report.looks import CEILING, online, papers
-from cbrank.study.report.marks import FAR, marked, sample_note
-from cbrank.study.report.paper import PaperTable
-from cbrank.study.report.results import Study
-from cbrank.study.report.words import scaling_words
-from cbrank.tables import ABSENT, Cell, Row, Table, fixed, number, signed
+from scipy.stats import rankdata
+
+from cbrank.datasets import registry
+from cbrank.datasets.entry import Table as Kind
+from cbrank.study.report.names import in_order, ordered_methods
+from cbrank.study.report.study import Study
+from cbrank.study.results import Result
 
 
 @dataclass(frozen=True)
-class Gap:
-    """How far our mean, as printed, is from the paper's."""
+class Score:
+    """Mean and standard deviation (NaN for a single run) over so many runs."""
 
-    dataset: str
-    method: str
-    ours: float
-    paper: float
+    mean: float
     deviation: float
-
-    @property
-    def difference(self) -> float:
-        """Ours less the paper's."""
-        return round(self.ours - self.paper, 3)
-
-    @property
-    def far(self) -> bool:
-        """Whether that is more than two of the paper's standard deviations."""
-        return abs(self.difference) > round(2 * self.deviation, 3)
+    runs: int
 
 
-def gaps(grid: Grid, table: PaperTable) -> dict[tuple[str, str], Gap]:
-    """Set our means beside the paper's, by data set and method."""
-    return {
-        key: Gap(*key, round(score.mean, 3), *table.figures[key])
-        for key, score in grid.scores.items()
-        if key in table.figures
-    }
+@dataclass(frozen=True, kw_only=True)
+class Scores:
+    """The scores for one kind of data sets, one scaling and one measure.
+
+    Attributes
+    ----------
+    kind, scaling, measure : str
+        What the scores are about.
+    datasets, methods : tuple of str
+        The rows and columns, in the paper's order.
+    means : mapping
+        Means over runs by data set and method; a pair without a successful run is missing.
+    samples : frozenset of str
+        Data sets of which only a sample was at hand.
+    """
+
+    kind: Kind
+    scaling: str
+    measure: str
+    datasets: tuple[str, ...]
+    methods: tuple[str, ...]
+    means: Mapping[tuple[str, str], Score]
+    samples: frozenset[str]
+
+    def mean(self, dataset: str, method: str) -> float:
+        """Give a mean, or NaN."""
+        score = self.means.get((dataset, method))
+        return score.mean if score else nan
+
+    def best(self, dataset: str, methods: Sequence[str]) -> float:
+        """Give the highest mean of some methods on a data set, or NaN."""
+        means = [self.mean(dataset, method) for method in methods]
+        return max(filter(isfinite, means), default=nan)
+
+    def runs(self, dataset: str) -> int:
+        """Count the runs of the method that has most of them."""
+        return max(self.means[key].runs for key in self.means if key[0] == dataset)
 
 
-def score_table(study: Study, table: PaperTable, scaling: str) -> Table:
-    """Fill one of the paper's tables.
+@dataclass(frozen=True)
+class Ranking:
+    """Average ranks, 1 being the best, over the data sets where all these methods have scores."""
+
+    ranks: dict[str, float]
+    datasets: tuple[str, ...]
+
+    def in_order(self) -> list[str]:
+        """Name the methods from the best to the worst."""
+        return sorted(self.ranks, key=lambda method: self.ranks[method])
+
+    def first(self) -> list[str]:
+        """Name the best, all of them on a tie."""
+        best = min(self.ranks.values())
+        return [method for method, rank in self.ranks.items() if isclose(rank, best)]
+
+
+def _score(values: Sequence[float]) -> Score | None:
+    """Sum up the finite values of a few runs; None if there are none."""
+    finite = [value for value in values if isfinite(value)]
+    if not finite:
+        return None
+    deviation = statistics.stdev(finite) if len(finite) > 1 else nan
+    # Twelve digits: what is equal must not differ by the rounding of a sum.
+    return Score(round(statistics.fmean(finite), 12), deviation, len(finite))
+
+
+def mean_scores(study: Study, kind: Kind, scaling: str, measure: str) -> Scores:
+    """Sum up a study's runs.
 
     Parameters
     ----------
     study : Study
-        What was read.
-    table : PaperTable
-        Which table; its figures are shown with ``unit`` scaling only, which is the paper's.
+        The study.
+    kind : {"benchmark", "high-dimensional"}
+        The kind of data sets.
     scaling : str
         How the data were scaled.
+    measure : str
+        A column of numbers of ``results.csv``.
 
     Returns
     -------
-    Table
-        Methods that the paper does not have are further columns.
+    Scores
+        The means.
     """
-    scores = grid(study, table.table, scaling, table.measure)
-    beside = gaps(scores, table) if scaling == "unit" else {}
-    return Table(
-        key=f"table-{table.number}-{scaling}",
-        title=f"Table {table.number}, {scaling_words(scaling)}: {table.title}",
-        note=_note(scores, beside),
-        corner="Data set",
-        columns=scores.methods,
-        rows=tuple(_row(scores, dataset, beside) for dataset in scores.datasets),
-        foot=rank_rows(scores),
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for result in study.chosen(kind, scaling):
+        groups.setdefault((result.dataset, result.method), []).append(result)
+    scores = {key: _score([getattr(r, measure) for r in runs]) for key, runs in groups.items()}
+    present = {key: value for key, value in scores.items() if value}
+    return Scores(
+        kind=kind,
+        scaling=scaling,
+        measure=measure,
+        datasets=tuple(in_order({key[0] for key in present}, registry.names())),
+        methods=tuple(ordered_methods({key[1] for key in present}, kind)),
+        means=present,
+        samples=frozenset(r.dataset for runs in groups.values() for r in runs if r.sample == 1),
     )
 
 
-def _note(grid: Grid, beside: dict[tuple[str, str], Gap]) -> str:
-    runs = max((score.runs for score in grid.scores.values()), default=0)
-    spread = "Mean ± standard deviation" if runs > 1 else "Value"
-    note = f"{spread} over {runs} run{'s' * (runs != 1)}; bold: the best of the online methods."
-    if beside:
-        note += " Below: the paper's mean and our difference from it"
-    if any(gap.far for gap in beside.values()):
-        note += f", {FAR} where that is more than two of the paper's standard deviations"
-    return note + "." * bool(beside) + sample_note(grid.samples)
+def ranking(scores: Scores, methods: Sequence[str]) -> Ranking:
+    """Rank methods on each data set and average.
+
+    A method with scores for less than half of the data sets is left out, and then every data set
+    where one of the others has no score.
+
+    Parameters
+    ----------
+    scores : Scores
+        The means; higher is better.
+    methods : sequence of str
+        Which to rank.
+
+    Returns
+    -------
+    Ranking
+        Empty if nothing can be compared.
+    """
+    compared = [m for m in methods if 2 * _count(scores, m) >= len(scores.datasets)]
+    blocks = [d for d in scores.datasets if all((d, m) in scores.means for m in compared)]
+    if not compared or not blocks:
+        return Ranking({}, ())
+    ranks = rankdata([[-scores.mean(d, m) for m in compared] for d in blocks], axis=1).mean(axis=0)
+    return Ranking(dict(zip(compared, ranks.tolist(), strict=True)), tuple(blocks))
 
 
-def _row(grid: Grid, dataset: str, beside: dict[tuple[str, str], Gap]) -> Row:
-    best = grid.best(dataset, online(grid.methods))
-    cells = []
-    for method in grid.methods:
-        score, gap = grid.scores.get((dataset, method)), beside.get((dataset, method))
-        below = _below(score, gap, grid.runs(dataset))
-        bold = method != CEILING and score is not None and score.mean == best
-        cells.append(score_cell(score, below=below, bold=bold))
-    return Row(marked(dataset, grid.samples), tuple(cells))
-
-
-def score_cell(score: Score | None, *, below: str = "", bold: bool = False) -> Cell:
-    """Make a cell of a mean and its standard deviation."""
-    if score is None:
-        return Cell(text=ABSENT)
-    text = fixed(score.mean)
-    if isfinite(score.deviation):
-        text += f" ± {fixed(score.deviation)}"
-    return Cell(text=text, below=below, bold=bold, value=score.mean)
-
-
-def _below(score: Score | None, gap: Gap | None, runs: int) -> str:
-    parts = []
-    if gap:
-        parts.append(f"paper {fixed(gap.paper)}, {signed(gap.difference)}{FAR * gap.far}")
-    if score and score.runs < runs:
-        parts.append(f"{score.runs} of {runs} runs")
-    return ", ".join(parts)
-
-
-def rank_rows(grid: Grid) -> tuple[Row, ...]:
-    """Average the ranks: of the paper's methods, and of all where there are others too."""
-    of_paper, of_all = papers(grid.methods, grid.table), online(grid.methods)
-    if of_paper == of_all or not of_paper:
-        return _rank_row(grid, "Average rank", of_all)
-    return _rank_row(grid, "Average rank, paper's", of_paper) + _rank_row(
-        grid, "Average rank, all", of_all
-    )
-
-
-def _rank_row(grid: Grid, name: str, methods: Sequence[str]) -> tuple[Row, ...]:
-    ranks = ranking(grid, methods).ranks
-    if len(ranks) < 2:
-        return ()
-    best = min(ranks.values())
-    cells = [number(ranks.get(method, nan), 2) for method in grid.methods]
-    bold = [ranks.get(method) == best for method in grid.methods]
-    return (Row(name, tuple(_bolder(c, b) for c, b in zip(cells, bold, strict=True))),)
-
-
-def _bolder(cell: Cell, bold: bool) -> Cell:
-    return Cell(text=cell.text, value=cell.value, bold=bold)
+def _count(scores: Scores, method: str) -> int:
+    return sum((dataset, method) in scores.means for dataset in scores.datasets)

@@ -4,16 +4,12 @@ Two of them are printed with a blank ("0. 879", "0. 844": acoustic, CBR_RS), lef
 """
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
-from cbrank.datasets.entry import Table
+from cbrank.datasets.entry import Table as Kind
 from cbrank.methods import names
 
 Measure = Literal["auc", "accuracy"]
-
-METHODS: dict[Table, tuple[str, ...]] = {
-    kind: tuple(names("paper", kind=kind)) for kind in get_args(Table)
-}
 
 _TABLE_3 = """
 glass      0.825 0.043  0.823 0.046  0.714 0.075  0.798 0.061  0.805 0.047  0.794 0.061
@@ -78,8 +74,8 @@ class PaperTable:
     ----------
     number : int
         The paper's number for it.
-    table : {"benchmark", "high-dimensional"}
-        Which data sets it is about.
+    kind : {"benchmark", "high-dimensional"}
+        The kind of data sets that it is about.
     measure : {"auc", "accuracy"}
         What it compares; the accuracy is that at the optimal operating point.
     title : str
@@ -89,18 +85,18 @@ class PaperTable:
     """
 
     number: int
-    table: Table
+    kind: Kind
     measure: Measure
     title: str
     figures: dict[tuple[str, str], tuple[float, float]]
 
 
-def _figures(text: str, table: Table) -> dict[tuple[str, str], tuple[float, float]]:
+def _figures(text: str, kind: Kind) -> dict[tuple[str, str], tuple[float, float]]:
     figures = {}
     for line in text.strip().splitlines():
         dataset, *numbers = line.split()
         pairs = zip(numbers[::2], numbers[1::2], strict=True)
-        for method, (mean, deviation) in zip(METHODS[table], pairs, strict=True):
+        for method, (mean, deviation) in zip(names("paper", kind=kind), pairs, strict=True):
             figures[dataset, method] = float(mean), float(deviation)
     return figures
 
@@ -108,28 +104,28 @@ def _figures(text: str, table: Table) -> dict[tuple[str, str], tuple[float, floa
 TABLES = (
     PaperTable(
         number=3,
-        table="benchmark",
+        kind="benchmark",
         measure="auc",
         title="AUC on benchmark data sets",
         figures=_figures(_TABLE_3, "benchmark"),
     ),
     PaperTable(
         number=4,
-        table="benchmark",
+        kind="benchmark",
         measure="accuracy",
         title="Accuracy at OPTROC on benchmark data sets",
         figures=_figures(_TABLE_4, "benchmark"),
     ),
     PaperTable(
         number=5,
-        table="high-dimensional",
+        kind="high-dimensional",
         measure="auc",
         title="AUC on high-dimensional data sets",
         figures=_figures(_TABLE_5, "high-dimensional"),
     ),
     PaperTable(
         number=6,
-        table="high-dimensional",
+        kind="high-dimensional",
         measure="accuracy",
         title="Accuracy at OPTROC on high-dimensional data sets",
         figures=_figures(_TABLE_6, "high-dimensional"),
