@@ -258,7 +258,7 @@ def _of_block(X: Any, ranker: CBRanker, method: str, dtype: np.dtype[Any]) -> ND
 
 def _of_frame(call: Callable[..., NDArray[Any]], X: Any, ranker: CBRanker) -> Any:
     """Return the same as a series with the index of the frame."""
-    import pandas as pd  # type: ignore[import-untyped]  # noqa: PLC0415
+    import pandas as pd  # noqa: PLC0415
 
     return pd.Series(call(X, ranker), index=X.index)
 
