@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import dask
 import dask.array as da
@@ -20,7 +20,10 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _get_feature_names
 
 from cbrank.dask.tasks import CHUNK_ROWS, Chunk, Schema, tree_reduced
-from cbrank.rankers import CBRanker, checks
+from cbrank.rankers import checks
+
+if TYPE_CHECKING:
+    from cbrank.rankers import CBRanker
 
 _KINDS = (
     "a dask array, a dask data frame, a list of delayed blocks of rows (each with a delayed block "
@@ -52,10 +55,10 @@ class Block:
             rows = rows if order is None else order[rows]
             yield _safe_indexing(X, rows), y[rows], None if weights is None else weights[rows]
 
-    def widen(self, ranker: CBRanker, width: int) -> None:
+    def widen(self, ranker: "CBRanker", width: int) -> None:
         """Do nothing: all blocks have the same width, and `partial_fit` refuses another."""
 
-    def located(self, error: ValueError, prior: CBRanker) -> ValueError:
+    def located(self, error: ValueError, prior: "CBRanker") -> ValueError:
         """Return an error that names the partition, and the row's place in it before shuffling."""
         try:
             deepcopy(prior).partial_fit(self.X, self.y, sample_weight=self.weights)
@@ -81,7 +84,7 @@ class Blocks(NamedTuple):
     def schema(
         self,
         client: Client,
-        ranker: CBRanker,  # noqa: ARG002
+        ranker: "CBRanker",  # noqa: ARG002
         classes: ArrayLike | None,
     ) -> Schema:
         """Find out what must be known of all rows before the first is learned from."""
@@ -228,7 +231,7 @@ def is_lazy(X: Any) -> bool:
     return dask.is_dask_collection(X) or _is_delayed(X)
 
 
-def lazily(ranker: CBRanker, method: str, X: Any, dtype: np.dtype[Any]) -> Any:
+def lazily(ranker: "CBRanker", method: str, X: Any, dtype: np.dtype[Any]) -> Any:
     """Return what a method of the ranker gives for rows, in the partitions of the rows."""
     if not is_lazy(X):
         return getattr(ranker, method)(X)
@@ -243,7 +246,7 @@ def lazily(ranker: CBRanker, method: str, X: Any, dtype: np.dtype[Any]) -> Any:
     return da.concatenate([da.from_delayed(block, (np.nan,), dtype) for block in blocks])
 
 
-def auc(ranker: CBRanker, blocks: Blocks) -> Delayed:
+def auc(ranker: "CBRanker", blocks: Blocks) -> Delayed:
     """Return the area under the ROC curve over all blocks, yet to be computed."""
     shared, dtype = delayed(ranker, traverse=False), np.dtype(np.float64)
     score = partial(_of_block, method="decision_function", dtype=dtype)
@@ -251,12 +254,12 @@ def auc(ranker: CBRanker, blocks: Blocks) -> Delayed:
     return delayed(_auc)(scores, blocks.y, blocks.weights, ranker.classes_)
 
 
-def _of_block(X: Any, ranker: CBRanker, method: str, dtype: np.dtype[Any]) -> NDArray[Any]:
+def _of_block(X: Any, ranker: "CBRanker", method: str, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return the scores or labels of a block, which may be empty."""
     return getattr(ranker, method)(X) if X.shape[0] else np.empty(0, dtype)
 
 
-def _of_frame(call: Callable[..., NDArray[Any]], X: Any, ranker: CBRanker) -> Any:
+def _of_frame(call: Callable[..., NDArray[Any]], X: Any, ranker: "CBRanker") -> Any:
     """Return the same as a series with the index of the frame."""
     import pandas as pd  # noqa: PLC0415
 

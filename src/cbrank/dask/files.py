@@ -5,7 +5,7 @@ from collections.abc import Generator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from dask import delayed
@@ -14,12 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from cbrank.dask.cluster import compiled_once, tell_client
 from cbrank.dask.tasks import CHUNK_ROWS, Chunk, Schema
-from cbrank.rankers import CBRanker, checks
+from cbrank.rankers import checks
 from cbrank.streams import Columns, StreamScaler, open_stream
 from cbrank.streams.labels import Labels, canonical
 from cbrank.streams.reading import Format
 from cbrank.streams.sources import find_sources
 from cbrank.training.model import refuse_too_wide
+
+if TYPE_CHECKING:
+    from cbrank.rankers import CBRanker
 
 Scale = Literal["none", "unit"]
 
@@ -100,7 +103,7 @@ class Files:
     def schema(
         self,
         client: Client,
-        ranker: CBRanker,
+        ranker: "CBRanker",
         classes: ArrayLike | None,  # noqa: ARG002
     ) -> Schema:
         """Find out what must be known of all rows before the first is learned from.
@@ -187,13 +190,13 @@ class File:
             for note in stream.notes:
                 tell_client(note)
 
-    def widen(self, ranker: CBRanker, width: int) -> None:
+    def widen(self, ranker: "CBRanker", width: int) -> None:
         """Make room in a ranker for rows of this width: later rows may have further features."""
         refuse_too_wide(ranker, width, self.widest)
         if width > ranker.n_features_in_:
             ranker.resize(width)
 
-    def located(self, error: ValueError, prior: CBRanker) -> ValueError:  # noqa: ARG002
+    def located(self, error: ValueError, prior: "CBRanker") -> ValueError:  # noqa: ARG002
         """Return the error as it is, for it names file and line."""
         return error
 

@@ -9,7 +9,7 @@ import itertools
 import math
 from collections.abc import Callable, Generator, Iterable, Sequence
 from copy import deepcopy
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,10 @@ from sklearn.utils import _safe_indexing
 
 from cbrank.dask.cluster import compiled_once
 from cbrank.merging import merge, tempered
-from cbrank.rankers import CBRanker
+
+if TYPE_CHECKING:
+    from cbrank.rankers import CBRanker
+
 
 CHUNK_ROWS = 8192  # as in cbrank.streams: few enough to be held beside a partition
 _FIRST_PARTITIONS = 16  # at most, whose first rows choose C
@@ -38,10 +41,10 @@ class Partition(Protocol):
     ) -> Generator[Chunk, None, None]:
         """Yield the rows in chunks, shuffled by `random` if it is not None."""
 
-    def widen(self, ranker: CBRanker, width: int) -> None:
+    def widen(self, ranker: "CBRanker", width: int) -> None:
         """Make room in a ranker for rows of this width, where rows may get wider."""
 
-    def located(self, error: ValueError, prior: CBRanker) -> ValueError:
+    def located(self, error: ValueError, prior: "CBRanker") -> ValueError:
         """Return an error met in these rows as one that says where."""
 
 
@@ -60,7 +63,7 @@ class Seed(NamedTuple):
     number: int
     shuffle: bool
 
-    def generator(self, partition: Partition, prior: CBRanker) -> np.random.Generator:
+    def generator(self, partition: Partition, prior: "CBRanker") -> np.random.Generator:
         """Return the generator of a partition, another one in each round and call."""
         return np.random.default_rng([self.number, int(prior.n_seen_.sum()), partition.number])
 
@@ -68,7 +71,7 @@ class Seed(NamedTuple):
 # Learning -----------------------------------------------------------------------------------------
 
 
-def start(ranker: CBRanker, schema: Schema) -> CBRanker:
+def start(ranker: "CBRanker", schema: Schema) -> "CBRanker":
     """Return the ranker before its first row."""
     ranker = deepcopy(ranker)
     ranker.start(schema.width, schema.classes, sparse=schema.sparse)
@@ -77,7 +80,7 @@ def start(ranker: CBRanker, schema: Schema) -> CBRanker:
     return ranker
 
 
-def learn(partition: Partition, prior: CBRanker, seed: Seed) -> CBRanker:
+def learn(partition: Partition, prior: "CBRanker", seed: Seed) -> "CBRanker":
     """Return what `prior` becomes by learning from a partition."""
     random, ranker = seed.generator(partition, prior), deepcopy(prior)
     ranker.reseed(int(random.integers(1, 2**63)))
@@ -93,7 +96,7 @@ def learn(partition: Partition, prior: CBRanker, seed: Seed) -> CBRanker:
     return ranker
 
 
-def rows_since(prior: CBRanker, ranker: CBRanker) -> int:
+def rows_since(prior: "CBRanker", ranker: "CBRanker") -> int:
     """Return how many rows a ranker has learned from since it was `prior`."""
     return int((ranker.n_seen_ - prior.n_seen_).sum())
 
@@ -117,7 +120,7 @@ def evenly_spaced(parts: Sequence[Item]) -> list[Item]:
     return [parts[int(place)] for place in places]
 
 
-def first_rows(partition: Partition, prior: CBRanker, seed: Seed, partitions: int) -> list[Chunk]:
+def first_rows(partition: Partition, prior: "CBRanker", seed: Seed, partitions: int) -> list[Chunk]:
     """Return a partition's share of the rows that choose C, as one chunk, or none if it is empty."""
     order = seed.generator(partition, prior) if seed.shuffle else None
     rows = slice(math.ceil(_FIRST_ROWS / partitions))
@@ -131,7 +134,7 @@ def first_rows(partition: Partition, prior: CBRanker, seed: Seed, partitions: in
         raise partition.located(error, prior) from None
 
 
-def halved(heads: Iterable[Sequence[Chunk]], prior: CBRanker) -> CBRanker:
+def halved(heads: Iterable[Sequence[Chunk]], prior: "CBRanker") -> "CBRanker":
     """Return the ranker that has chosen C by successive halving over the first rows.
 
     Rows that it cannot learn from are skipped: learning from all partitions will say what is wrong.
@@ -166,20 +169,20 @@ def tree_reduced(items: Sequence[Any], combine: Callable[[list[Any]], Any]) -> A
     return items[0]
 
 
-def merged(rankers: Sequence[CBRanker], prior: CBRanker) -> CBRanker:
+def merged(rankers: Sequence["CBRanker"], prior: "CBRanker") -> "CBRanker":
     """Merge rankers that went on from `prior`; features that one has not met are as in the prior."""
     width = max(ranker.n_features_in_ for ranker in (*rankers, prior))
     return merge([_widened(ranker, width) for ranker in rankers], prior=_widened(prior, width))
 
 
-def end_of_round(ranker: CBRanker, prior: CBRanker, partitions: int) -> CBRanker:
+def end_of_round(ranker: "CBRanker", prior: "CBRanker", partitions: int) -> "CBRanker":
     """Return the merged ranker of a round, tempered unless the prior had learned nothing."""
     if partitions == 1 or not prior.n_seen_.any():
         return ranker
     return tempered(ranker, _widened(prior, ranker.n_features_in_), partitions)
 
 
-def _widened(ranker: CBRanker, width: int) -> CBRanker:
+def _widened(ranker: "CBRanker", width: int) -> "CBRanker":
     if ranker.n_features_in_ == width:
         return ranker
     ranker = deepcopy(ranker)
