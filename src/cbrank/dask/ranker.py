@@ -164,9 +164,9 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         ranker: CBRanker,
-        *,
         rounds: int = 1,
         client: Client | None = None,
+        *,
         progress: bool = True,
     ) -> None:
         self.ranker = ranker
