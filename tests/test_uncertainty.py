@@ -26,7 +26,7 @@ def ranker(german):
     return CBRanker(random_state=0).fit(X[:800], y[:800])
 
 
-def test_sureness_is_the_distance_in_deviations(ranker, german):
+def test_margins_are_distances_in_deviations(ranker, german):
     X = german[0][800:]
     scores, deviations = ranker.decision_function(X, return_std=True)
     expected = np.abs(scores - ranker.threshold_) / deviations
@@ -43,7 +43,7 @@ def test_it_goes_with_the_probability_that_the_command_line_tells(ranker, german
     )
 
 
-def test_the_least_sure_come_first(ranker, german):
+def test_the_most_uncertain_come_first(ranker, german):
     sure = standardized_margin(ranker, german[0])
     chosen = most_uncertain(ranker, german[0], 7)
     assert sure[chosen].tolist() == sorted(sure)[:7]
@@ -60,7 +60,7 @@ def test_a_threshold_that_calls_none_positive_is_the_highest_buffered_score(germ
     np.testing.assert_allclose(standardized_margin(ranker, X), expected)
 
 
-def test_a_row_that_says_nothing_is_the_least_sure(ranker, german):
+def test_a_row_that_says_nothing_is_the_most_uncertain(ranker, german):
     X = np.vstack([german[0][:5], np.zeros(24)])
     assert standardized_margin(ranker, X)[-1] == 0.0
     assert most_uncertain(ranker, X, 1).tolist() == [5]
