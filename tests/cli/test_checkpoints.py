@@ -16,7 +16,7 @@ from make_compatibility import TABLE as TABLE_OF_BEFORE
 
 import cbrank
 from cbrank.training import Checkpoint, Every, Model, Run
-from cbrank.training.lock import alone, lock_file
+from cbrank.training.file_lock import alone, lock_file
 
 KEPT = ("--checkpoint", "c", "--every", CHUNK)
 

@@ -20,7 +20,7 @@ from cbrank.cli.progress import Pace, TextReporter
 from cbrank.parameters import CBR, FLAG, POSITIVE, Number, Other, Parameter
 from cbrank.streams import Columns, open_stream
 from cbrank.training import Every, Model, Run
-from cbrank.training.lock import lock_file
+from cbrank.training.file_lock import lock_file
 
 # What comes out -----------------------------------------------------------------------------------
 

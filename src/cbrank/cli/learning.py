@@ -151,7 +151,7 @@ def _checkpoint(
 ) -> "Checkpoint | None":
     """Return the checkpoint that the options ask for; refuse what makes no sense."""
     from cbrank.training import Checkpoint, Every  # noqa: PLC0415
-    from cbrank.training.lock import lock_file  # noqa: PLC0415
+    from cbrank.training.file_lock import lock_file  # noqa: PLC0415
 
     path = options["checkpoint"]
     if path is None:

@@ -62,7 +62,7 @@ def _is_done(facts: dict[str, Any], asked: dict[str, Any], options: dict[str, An
     """
     from cbrank.streams import open_stream  # noqa: PLC0415
     from cbrank.training.checkpoint import checksum, last_run  # noqa: PLC0415
-    from cbrank.training.lock import alone  # noqa: PLC0415
+    from cbrank.training.file_lock import alone  # noqa: PLC0415
 
     files, checkpoint = open_stream(options["data"]).position.files, options["checkpoint"]
     left = facts.get("last_run")

@@ -14,7 +14,7 @@ from cbrank import modelfile
 from cbrank.modelfile.values import under, within
 from cbrank.streams import FileMark, Position
 from cbrank.streams.position import marks_from_arrays, marks_to_arrays
-from cbrank.training.lock import alone
+from cbrank.training.file_lock import alone
 from cbrank.training.model import Model
 
 _LONGEST = 1000  # characters of one option in a file; a longer one is kept as a checksum
