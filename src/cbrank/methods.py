@@ -199,8 +199,8 @@ def names(*groups: Group, kind: "Kind | None" = None) -> list[str]:
 
     Examples
     --------
-    >>> names("ceiling", "rival")
-    ['Batch LR', 'SCW', 'SCW-diag', 'FTRL-AUC', 'SPAUC']
+    >>> names("ceiling")
+    ['Batch LR']
     >>> names("paper", kind="high-dimensional")
     ['CBR-diag_FIFO', 'Uni-Exp', 'OPAUCr', 'OAM_seq']
     """

@@ -92,8 +92,10 @@ def _kind_text(kind: Kind) -> str:
 
 def _short(value: Any) -> str:
     """Return a value as people write it: 1/512 and not 0.001953125."""
-    plain = repr(value)
-    return str(Fraction(value)) if isinstance(value, float) and len(plain) > 6 else plain
+    if isinstance(value, float) and len(repr(value)) > 6:
+        share = Fraction(value)
+        return str(share) if share.denominator <= 2**12 else repr(value)
+    return repr(value)
 
 
 def documented(doc: str | None, table: Iterable[Parameter]) -> str | None:
@@ -107,6 +109,7 @@ def documented(doc: str | None, table: Iterable[Parameter]) -> str | None:
             parameter.text, 96, initial_indent=4 * " ", subsequent_indent=4 * " "
         )
     before, heading, after = inspect.cleandoc(doc).partition("Attributes\n----------\n")
+    before = before.rstrip() + "\n\n"
     return before + "\n".join([*lines, "", heading]) + after + "\n"
 
 

@@ -34,8 +34,8 @@ def steps() -> list[str]:
     Examples
     --------
     >>> from cbrank import warmup
-    >>> warmup.steps()
-    ['cbr', 'oam', 'opauc', 'adaoam', 'uniexp', 'scw', 'ftrl', 'spauc', 'reading', 'measuring']
+    >>> [name for name in warmup.steps() if name in ("cbr", "oam", "reading", "measuring")]
+    ['cbr', 'oam', 'reading', 'measuring']
     """
     return [*_ESTIMATORS, *_OTHERS]
 

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from learners import assert_same
 from real_data import real
 from scipy import sparse
 
+import cbrank
 from cbrank import CBRanker
 from cbrank.kernels.confidence import ROWS
 
@@ -123,3 +125,17 @@ def test_wide_rows_that_repeat_do_not_depend_on_chunks():
         chunked.partial_fit(kinds[which][begin : begin + 37], y[begin : begin + 37], [0, 1])
     np.testing.assert_array_equal(chunked.progressive_auc_path_, whole.progressive_auc_path_)
     np.testing.assert_allclose(chunked.coef_, whole.coef_, rtol=1e-6)
+
+
+def test_a_number_for_C_leaves_nothing_of_the_choice_behind(german, tmp_path):
+    X, y = german
+    ranker = CBRanker(random_state=0).fit(X, y).set_params(C=1.0).fit(X, y)
+    assert_same(ranker, CBRanker(C=1.0, random_state=0).fit(X, y))
+    cbrank.save(ranker, tmp_path / "model")
+    assert cbrank.load(tmp_path / "model").C_ == 1.0
+
+
+def test_the_C_of_a_choice_that_was_not_made_is_not_there(german):
+    ranker = CBRanker(C=1.0).fit(*german).set_params(C="auto")
+    with pytest.raises(AttributeError, match='only if C was "auto" when it began'):
+        _ = ranker.C_

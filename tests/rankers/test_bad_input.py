@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from learners import RANKERS, arrays, make
+from learners import RANKERS, arrays, assert_same, make
 from scipy import sparse
 
 from cbrank.streams import StreamScaler
@@ -283,3 +283,36 @@ def test_cbr_parameters_are_checked_by_name(bad):
 def test_one_row_of_huge_numbers_is_learned_without_a_warning():
     ranker = make("cbr").partial_fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
     assert np.isfinite(ranker.learn_one(np.array([1e200, 1.0]), 1).coef_).all()
+
+
+@pytest.mark.parametrize("name", ["cbr", "oam"])
+def test_a_label_of_weight_zero_is_as_good_as_absent(name):
+    X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 1, 7, 1])
+    weights = np.array([1.0, 1.0, 0.0, 1.0])
+    without = make(name).fit(X[weights > 0], y[weights > 0])
+    assert_same(make(name).fit(X, y, sample_weight=weights), without)
+    streamed = make(name).partial_fit(X[:2], y[:2]).partial_fit(X[2:], y[2:], None, weights[2:])
+    assert streamed.n_seen_.tolist() == [1, 2]
+    with pytest.raises(ValueError, match="y has 7 at row 2"):
+        make(name).partial_fit(X[:2], y[:2]).partial_fit(X, y)
+
+
+def test_learn_one_takes_one_label():
+    ranker = make("cbr").partial_fit([[0.0], [1.0]], [0, 1])
+    for labels in ([1, 0, 0], []):
+        with pytest.raises(ValueError, match="y must be one label"):
+            ranker.learn_one([1.0], labels)
+
+
+def test_the_buffer_keeps_its_policy():
+    ranker = make("cbr").partial_fit([[0.0], [1.0]], [0, 1]).set_params(policy="reservoir")
+    with pytest.raises(ValueError, match="policy was 'fifo' when this stream began"):
+        ranker.partial_fit([[2.0]], [1])
+
+
+def test_a_stream_that_begins_anew_forgets_the_names_of_its_features():
+    ranker, classes = make("cbr"), np.array([0, 1])
+    ranker.feature_names_in_ = np.array(["age"], dtype=object)
+    assert not hasattr(ranker.start(2, classes), "feature_names_in_")
+    classes[0] = 9
+    assert ranker.classes_.tolist() == [0, 1]

@@ -57,12 +57,23 @@ def test_what_is_not_in_the_table_is_refused(ranker):
 
 
 def test_defaults_are_written_as_people_write_them():
-    texts = {Parameter("p", (Number(float),), value, "").type_text for value in (2**-9, 0.7, 1e-4)}
+    texts = {
+        Parameter("p", (Number(float),), value, "").type_text
+        for value in (2**-9, 0.7, 1e-4, 0.00025)
+    }
     assert texts == {
         "float, default=1/512",
         "float, default=0.7",
         "float, default=0.0001",
+        "float, default=0.00025",
     }
+
+
+def test_parameters_of_a_class_without_attributes_come_last():
+    table = (Parameter("p", (Number(float),), 0.5, "A share."),)
+    assert parameters.documented("Rank.", table) == (
+        "Rank.\n\nParameters\n----------\np : float, default=0.5\n    A share.\n\n\n"
+    )
 
 
 def test_a_docstring_that_was_taken_away_stays_away():

@@ -6,6 +6,7 @@ folders of versions that were released are never written again.
 
 import io
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -86,9 +87,9 @@ def _like(model, X):
 
 def main():
     folder = FOLDER / cbrank.__version__
-    folder.mkdir(parents=True, exist_ok=True)
-    for file in folder.iterdir():
-        file.unlink()
+    if folder.exists():
+        sys.exit(f"{folder} has been written: raise the version in src/cbrank/__init__.py first.")
+    folder.mkdir(parents=True)
     said = {}
     for name, model in models():
         cbrank.save(model, folder / f"{name}.cbrank")

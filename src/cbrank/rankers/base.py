@@ -78,7 +78,7 @@ class Ranker(Stateful):
         """Return the tuple of numbers that the kernel goes by."""
 
     def _weights(self) -> NDArray[np.float64]:
-        return self._model.w  # type: ignore[no-any-return]
+        return self._model.w
 
     # Learning ----------------------------------------------------------------------------------
 
@@ -116,7 +116,7 @@ class Ranker(Stateful):
         if not weights.any():
             raise ValueError("All sample weights are zero: there is no row to learn from.")
         classes = checks.check_classes(y[weights > 0])
-        labels = checks.encode(y, classes)
+        labels = checks.encode(y, classes, weights)
         weighed = checks.weighed(weights, self.class_weights(classes), labels)
         checks.check_classes(y[weighed > 0])
         return Rows(X, y, weights, sample_weight is not None, classes, labels)
@@ -187,7 +187,7 @@ class Ranker(Stateful):
                 undo()
                 return
             known = checks.check_classes(y[weights > 0] if classes is None else classes)
-            labels = checks.encode(y, known)
+            labels = checks.encode(y, known, weights)
             weights = checks.weighed(weights, self.class_weights(known), labels)
             if not weights.any():
                 undo()
@@ -202,7 +202,7 @@ class Ranker(Stateful):
         settings = self._settings()
         X, y, weights = self._check(X, y, sample_weight, reset=False)
         self._check_unchanged(classes)
-        labels = checks.encode(y, self.classes_)
+        labels = checks.encode(y, self.classes_, weights)
         weights = checks.weighed(weights, np.concatenate(settings.weights), labels)
         self._learn(Batch(X, labels, weights, np.arange(X.shape[0])), settings.parameters)
 
@@ -247,7 +247,10 @@ class Ranker(Stateful):
         try:
             return self._label_of[y]
         except (KeyError, TypeError):
-            return int(checks.encode(np.array([y]).ravel(), self.classes_)[0])
+            labels = np.array([y]).ravel()
+            if labels.size != 1:
+                raise ValueError(f"y must be one label, and it is {y!r}.") from None
+            return int(checks.encode(labels, self.classes_)[0])
 
     def learn_row(self, row: Any, label: int) -> None:
         """Go on learning from one row, which is not checked.
@@ -266,7 +269,7 @@ class Ranker(Stateful):
             self._run(self._for_kernel(batch), settings.parameters)
         else:
             self._learn(batch, settings.parameters)
-        self._warn_if_diverged()
+        self._warn_if_diverged(stacklevel=4)  # who called `learn_one`
 
     def _check_row(self, x: Any) -> Any:
         """Return one checked row; numbers that are in order, in an array or CSR, cost little."""
@@ -402,7 +405,7 @@ class Ranker(Stateful):
         """Whether a step too large was refused, which ended the learning."""
         return bool(getattr(self._fitted("diverged_"), "diverged", (0,))[0])
 
-    def _warn_if_diverged(self) -> None:
+    def _warn_if_diverged(self, stacklevel: int = 3) -> None:
         diverged = getattr(getattr(self, "_model", None), "diverged", None)
         if diverged is not None and diverged[0]:
             warnings.warn(
@@ -410,7 +413,7 @@ class Ranker(Stateful):
                 "its step is too large for the scale of these columns. The weights are kept as "
                 "they were before that row; use a smaller step or scaled columns.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=stacklevel,
             )
 
 

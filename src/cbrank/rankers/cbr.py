@@ -57,9 +57,10 @@ class CBRanker(Ranker):
         rows after `fit`, of the buffered rows, at the stream's class shares, after `partial_fit`.
     progressive_auc_ : float
         Share of the pairs (new row, buffered row of the other class) that the mean ranked right
-        before the row was learned from, ties counted half.
+        before the row was learned from, ties counted half. With `n_passes` above 1 it flatters:
+        rows of later passes have been learned from before.
     n_seen_ : ndarray of shape (2,)
-        Rows learned from, of the negative and of the positive class.
+        Rows learned from, of the negative and of the positive class, in each pass anew.
     n_pairs_ : int
         Pairs met.
     n_updates_ : int
@@ -145,7 +146,8 @@ class CBRanker(Ranker):
         self, n_features: int, classes: NDArray[Any], sparse: bool, random: np.random.RandomState
     ) -> None:
         super()._start(n_features, classes, sparse, random)
-        self.__dict__.pop("_halving", None)
+        for name in ("_halving", "_others"):
+            self.__dict__.pop(name, None)
         if self.C == "auto":
             self._shape["C"] = "auto"
             self._others, self._halving = halving.begin(self._model)
@@ -268,20 +270,22 @@ class CBRanker(Ranker):
     def _weights_of(self, columns: Any) -> NDArray[np.float64]:
         if self.average:
             return kernels.confidence.averaged_mean(self._model, columns)
-        return self._model.mu[columns]  # type: ignore[no-any-return]
+        return self._model.mu[columns]
 
     @property
     def covariance_(self) -> NDArray[np.float64]:
         """Covariance of the weights, or their variances where it is diagonal."""
         model = self._fitted("covariance_")
-        return (model.Sigma if self._is_full() else model.variances).copy()  # type: ignore[no-any-return]
+        return (model.Sigma if self._is_full() else model.variances).copy()
 
     @property
     def C_(self) -> float:
         """The C that the ranker learns with."""
         self._fitted("C_")
-        choice = getattr(self, "_halving", None)
-        return float(self.C if choice is None else choice.C[choice.alive[0]])
+        if self.C != "auto" and not hasattr(self, "_halving"):
+            return float(self.C)
+        choice = self._choice("C_")
+        return float(choice.C[choice.alive[0]])
 
     @property
     def Cs_(self) -> NDArray[np.float64]:
@@ -296,7 +300,9 @@ class CBRanker(Ranker):
     def _choice(self, name: str) -> Halving:
         self._fitted(name)
         if not hasattr(self, "_halving"):
-            raise AttributeError(f'{type(self).__name__} has {name} only if C is "auto".')
+            raise AttributeError(
+                f'{type(self).__name__} has {name} only if C was "auto" when it began to learn.'
+            )
         return self._halving
 
     @property
@@ -359,7 +365,7 @@ class CBRanker(Ranker):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Phi(mu.z / sqrt(z' Sigma z)) with z = a - b; one half for equal rows.
+            Phi(w.z / sqrt(z' Sigma z)) with z = a - b and w = `coef_`; one half for equal rows.
 
         Examples
         --------
@@ -392,4 +398,4 @@ class CBRanker(Ranker):
                 squares[begin : begin + block] = rows.multiply(spread).sum(axis=1)
         else:
             squares = (X * (X @ self._model.Sigma)).sum(axis=1)
-        return np.sqrt(np.maximum(np.asarray(squares).ravel(), 0.0))  # type: ignore[no-any-return]
+        return np.sqrt(np.maximum(np.asarray(squares).ravel(), 0.0))

@@ -151,7 +151,7 @@ def check_labels(y: Any, X: Rows) -> NDArray[Any]:
             raise
         kinds = ", ".join(sorted({type(label).__name__ for label in y}))
         raise ValueError(f"y holds {kinds}: use numbers alone or texts alone. {error}") from error
-    return y  # type: ignore[no-any-return]
+    return y
 
 
 def _missing(labels: NDArray[Any]) -> Any:
@@ -183,15 +183,22 @@ def check_classes(classes: ArrayLike) -> NDArray[Any]:
     if len(found) < 2:
         raise ValueError(
             f"Ranking needs two classes, and this is one class only or none: {found.tolist()}; "
-            "in a stream, pass both as classes= at the first partial_fit."
+            "in a stream, pass both as classes= with the first rows of weight above 0."
         )
     return found
 
 
-def encode(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
-    """Return 0 for rows of the first class and 1 for those of the second."""
+def encode(
+    y: NDArray[Any], classes: NDArray[Any], weights: NDArray[np.float64] | None = None
+) -> NDArray[np.int64]:
+    """Return 0 for rows of the first class and 1 for those of the second.
+
+    Any other label is refused, unless its row has weight 0.
+    """
     labels: NDArray[np.int64] = (y == classes[1]).astype(np.int64)
     unknown = np.flatnonzero((labels == 0) & (y != classes[0]))
+    if weights is not None:
+        unknown = unknown[weights[unknown] > 0.0]
     if len(unknown):
         label, (one, other) = y[unknown[:1]].tolist()[0], classes.tolist()
         raise ValueError(

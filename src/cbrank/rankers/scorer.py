@@ -30,7 +30,7 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     def _weights_of(self, columns: Any) -> NDArray[np.float64]:
         """Return the weights of some features."""
-        return self._weights()[columns]  # type: ignore[no-any-return]
+        return self._weights()[columns]
 
     @abstractmethod
     def class_weights(

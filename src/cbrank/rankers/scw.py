@@ -100,9 +100,9 @@ class SCWRanker(Ranker):
         return kernels.scw.Parameters(float(self.C), float(ndtri(self.eta)), balanced)
 
     def _weights(self) -> NDArray[np.float64]:
-        return self._model.mu  # type: ignore[no-any-return]
+        return self._model.mu
 
     @property
     def covariance_(self) -> NDArray[np.float64]:
         """Covariance of the weights, or their variances where it is diagonal."""
-        return self._fitted("covariance_")[1].copy()  # type: ignore[no-any-return]
+        return self._fitted("covariance_")[1].copy()

@@ -35,7 +35,12 @@ class Stateful(Owner, LinearScorer):
     _parameter_constraints: ClassVar[dict[str, list[Any]]]
 
     # Parameters that shape the model, so that they cannot change in the middle of a stream.
-    _shape_parameters: ClassVar[tuple[str, ...]] = ("buffer_size", "covariance", "rank")
+    _shape_parameters: ClassVar[tuple[str, ...]] = (
+        "buffer_size",
+        "covariance",
+        "policy",
+        "rank",
+    )
 
     class_weight: Literal["balanced"] | dict[Any, float] | None
 
@@ -94,7 +99,8 @@ class Stateful(Owner, LinearScorer):
         """
         self._validate_params()
         self.class_weights(classes)
-        self._start(n_features, classes, sparse, random or np.random.RandomState(0))
+        self.__dict__.pop("feature_names_in_", None)
+        self._start(n_features, np.array(classes), sparse, random or np.random.RandomState(0))
         self.n_features_in_ = n_features
         return self
 
@@ -302,10 +308,11 @@ class Stateful(Owner, LinearScorer):
         ValueError
             If the arrays and facts are not those of a sound ranker.
         """
-        began_with, sparse, n_features = (
-            facts[name] for name in ("began_with", "sparse", "n_features")
-        )
-        now, first = cls(**facts["parameters"]), cls(**facts["parameters"] | began_with)
+        sparse, n_features = facts["sparse"], facts["n_features"]
+        now = cls(**facts["parameters"])
+        policy = {"policy": now.policy} if hasattr(now, "policy") else {}  # files of 0.1.0 lack it
+        began_with = policy | facts["began_with"]
+        first = cls(**facts["parameters"] | began_with)
         classes = _two_labels(facts["classes"])
         now._validate_params()
         try:
