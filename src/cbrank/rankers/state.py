@@ -331,7 +331,8 @@ class Stateful(Owner, LinearScorer):
         state_checks.refuse_bad_arrays(arrays, n_features)
         for name, value in now.get_params(deep=False).items():
             setattr(ranker, name, value)
-        ranker._shape, ranker.n_features_in_ = began_with, n_features
+        ranker._shape = {name: began_with[name] for name in ranker._shape}
+        ranker.n_features_in_ = n_features
         ranker._threshold = state_checks.check_threshold(facts["threshold"])
         return ranker
 
