@@ -33,7 +33,7 @@ def refuse_unsound(name: str, X: Any) -> None:
 
 
 def _refuse_unsound_lines(name: str, X: Any) -> None:
-    """Do so with compressed rows or columns."""
+    """Check the rows of a CSR matrix, or the columns of a CSC matrix."""
     by_rows = X.format == "csr"
     line, kind = ("row", "column") if by_rows else ("column", "row")
     lines, length = X.shape if by_rows else X.shape[::-1]

@@ -1,4 +1,4 @@
-"""What belongs to one object that learns and to no copy of it."""
+"""A lock for each object that several threads may learn into."""
 
 import threading
 from collections.abc import Iterable, Iterator
@@ -8,7 +8,7 @@ from typing import Any, Self
 
 
 class Own:
-    """A lock and a note; copied or pickled with their owner, both begin anew."""
+    """A lock and a cache of one object; a copy or a pickle of the object gets new ones."""
 
     __slots__ = ("known", "lock")
 
@@ -21,7 +21,7 @@ class Own:
 
 
 class Owner:
-    """Base of what threads learn into one after the other: what changes it holds its own lock."""
+    """Base of objects that threads change one after the other, each while it holds the lock."""
 
     _own: Own
 
@@ -37,7 +37,7 @@ class Owner:
         return state
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Return a copy of one moment, between two chunks that are learned."""
+        """Return a copy made between two chunks, not in the middle of one."""
         memo[id(self)] = twin = type(self).__new__(type(self))
         with self._own.lock:
             state = deepcopy(self.__getstate__(), memo)
@@ -47,7 +47,7 @@ class Owner:
 
 @contextmanager
 def undisturbed(objects: Iterable[Any]) -> Iterator[None]:
-    """Let nobody change those of the objects that threads take turns with."""
+    """Hold the locks of those objects that have one."""
     with ExitStack() as stack:
         for item in objects:
             if isinstance(item, Owner):

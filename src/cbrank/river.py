@@ -215,7 +215,7 @@ class RankingClassifier(Owner, MiniBatchClassifier):
             return self._place(names)
 
     def _make_room(self, n_features: int) -> None:
-        """Widen the learner: a matrix to the column, as a row costs as much; the rest by doubling."""
+        """Widen the learner: a matrix by what is needed, since a row costs d x d too; else by doubling."""
         if self._learner is not None and n_features > self._learner.n_features_in_:
             matrix = self._learner.takes_dense_rows()
             self._learner.resize(n_features if matrix else 2 * n_features)
@@ -318,7 +318,7 @@ class RankingClassifier(Owner, MiniBatchClassifier):
 
 
 def _of_weight(batches: list[Batch], learner: Ranker, classes: NDArray[Any]) -> list[Batch]:
-    """Return batches without the rows of a class of weight 0, which bring no features either."""
+    """Leave out rows whose class has weight 0; they bring no features either."""
     kept = []
     for names, rows, labels in batches:
         counts = learner.class_weights(classes)[checks.encode(labels, classes)] > 0.0

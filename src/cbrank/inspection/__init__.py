@@ -1,4 +1,4 @@
-"""What a model says of rows, how well it ranks them, and what it goes by.
+"""Inspecting a model: its scores of rows, how well it ranks them, and its weights.
 
 * ``scoring``: scores with their deviation, confidence and label
 * ``evaluation``: measures of scored rows

@@ -63,7 +63,7 @@ def _refuse_other_kinds(name: str, ranker: Any) -> None:
 
 
 def _refuse_no_covariance(name: str, ranker: "CBRanker") -> None:
-    """Refuse what no ranker learns, and only files from elsewhere may hold."""
+    """Refuse a covariance that is not positive and finite, as only a forged file can have it."""
     model = ranker.learned().model
     held = variances(model)
     bad = np.flatnonzero(~(np.isfinite(held) & (held > 0.0)))

@@ -99,7 +99,7 @@ def _sample(
 
 
 def _chances(crowd: int, rows: int, drawn: int) -> NDArray[np.float64]:
-    """Return how likely 0, 1, ... of these rows are among those drawn from a crowd they are of.
+    """Return the hypergeometric probabilities of 0, 1, ... of these rows among those drawn.
 
     By ratios of neighbours, since the work of scipy.stats.hypergeom grows with the crowd.
     """

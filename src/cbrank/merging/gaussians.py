@@ -74,7 +74,7 @@ def _model(prior: Any, mu: Floats, since: Floats, covariance: Floats, tally: Any
 
 
 def _share_left(prior: Any, rows: int) -> float:
-    """Return how much of the prior's average is left in an average after so many rows."""
+    """Return the weight that the prior's average still has in the average after so many rows."""
     return boost_after(prior.tally[ROWS]) / boost_after(rows) if rows else 1.0
 
 
@@ -130,7 +130,7 @@ def _in_units(matrix: Floats, unit: Floats) -> Floats:
 
 
 def _at_least(prior: Floats, precision: Floats) -> Floats:
-    """Return a precision whose diagonal is not below the prior's, as none is that went on from it.
+    """Return a precision whose diagonal is at least the prior's, since learning only adds to it.
 
     Kernels keep variances above a least one, which those of a merged prior may be below.
     """

@@ -319,7 +319,7 @@ def _from_json(text: str) -> Facts:
 
 
 def _refuse_swelling(text: str, value: Any) -> None:
-    """Refuse JSON of too many values, and values within values, deeper than one could look."""
+    """Refuse JSON with too many values or too deep nesting."""
     if sum(map(text.count, ",[{")) > _MOST_VALUES:
         raise ValueError("its header has too many values")
     level = [value]
@@ -332,7 +332,7 @@ def _refuse_swelling(text: str, value: Any) -> None:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> Facts:
-    """Return a JSON object whose names are all different."""
+    """Return a JSON object; refuse one that has a name twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a name is there twice")

@@ -1,4 +1,4 @@
-"""Objects as arrays and facts, and the objects again: rankers, what stands beside them, pipelines."""
+"""Objects as arrays and facts, and back: rankers, columns, scalers and pipelines."""
 
 import functools
 import pkgutil
@@ -203,7 +203,7 @@ def _ranker_from(kind: "type[Ranker]", arrays: Arrays, facts: Facts) -> "Ranker"
 
 
 def _checked_ranker(kind: "type[Ranker]", arrays: Arrays, facts: Facts) -> "Ranker":
-    """Return a small ranker in the place of one that `_ranker_from` can give back."""
+    """Check a ranker's state in little memory; return a small ranker in its place."""
     own, _ = _apart(arrays, facts)
     return kind.check_state(own, _values(kind, facts))
 
