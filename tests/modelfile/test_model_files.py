@@ -379,6 +379,12 @@ def test_what_a_file_cannot_hold_is_said(arrays, facts, sentence, path):
 EARLIER = sorted(FOLDER.glob("*/*.cbrank"))
 
 
+@pytest.mark.parametrize("folder", sorted(FOLDER.iterdir()), ids=lambda folder: folder.name)
+def test_no_file_of_an_earlier_version_is_missing(folder):
+    written = json.loads((folder / "expected.json").read_text())
+    assert {file.stem for file in folder.glob("*.cbrank")} == written.keys()
+
+
 def test_every_kind_of_earlier_file_is_still_known():
     assert {file.stem for file in EARLIER} <= {name for name, _ in models()}
 

@@ -17,7 +17,14 @@ PARAMETERS = {
     "scw-diagonal": {"C": 0.1, "eta": 0.9, "class_weight": None},
 }
 
-LEAST_AUC = 0.6  # on german; the weakest method, a perceptron in a trial, has 0.66, chance 0.5
+# What these reach on german. Of a new one less is asked: a plain perceptron, which is weak and
+# right, has 0.66.
+_STRONG = {"cbr", "oam", "opauc", "adaoam", "uniexp", "scw", "ftrl", "spauc"}
+
+
+def least_auc(name):
+    """Return what the AUC of a ranker on german must be above."""
+    return 0.7 if name.partition("-")[0] in _STRONG else 0.6
 
 
 def registered():

@@ -237,7 +237,7 @@ class Stateful(Owner, LinearScorer):
         facts : dict
             The class's name, parameters and other values.
         """
-        return dict(self._arrays()), {
+        return self._arrays(), {
             "class": type(self).__name__,
             "parameters": self.get_params(deep=False),
             "began_with": dict(self._shape),
