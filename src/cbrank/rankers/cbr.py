@@ -57,8 +57,9 @@ class CBRanker(Ranker):
         rows after `fit`, of the buffered rows, at the stream's class shares, after `partial_fit`.
     progressive_auc_ : float
         Share of the pairs (new row, buffered row of the other class) that the mean ranked right
-        before the row was learned from, ties counted half. With `n_passes` above 1 it flatters:
-        rows of later passes have been learned from before.
+        before the row was learned from, ties counted half. It flatters with
+        `n_passes` above 1, as rows of later passes have been learned from before, and where
+        neighbouring rows are alike, as in many streams in time order.
     n_seen_ : ndarray of shape (2,)
         Rows learned from, of the negative and of the positive class, in each pass anew.
     n_pairs_ : int
