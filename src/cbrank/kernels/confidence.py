@@ -198,7 +198,7 @@ def count_pair(tally, ahead):
 def count_pairs(model, x, buffer, other, sign, margins):
     """Write the margins of a dense row's pairs by the mean as it is, and count them.
 
-    All are counted before the row changes the mean, so that the progressive AUC is honest.
+    All are counted before the row changes the mean, so that no pair is counted by what it taught.
     """
     for slot in range(buffer.size[other]):
         margins[slot] = sign * margin_of(model.mu, x, buffer.rows[other, slot])
