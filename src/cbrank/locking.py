@@ -8,13 +8,14 @@ from typing import Any, Self
 
 
 class Own:
-    """A lock and a cache of one object; a copy or a pickle of the object gets new ones."""
+    """A lock and caches of one object; a copy or a pickle of the object gets new ones."""
 
-    __slots__ = ("known", "lock")
+    __slots__ = ("known", "lock", "served")
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.known: Any = None  # what the owner has worked out for itself
+        self.served: Any = None  # what it has worked out to score by
 
     def __reduce__(self) -> tuple[type[Self], tuple[()]]:
         return type(self), ()

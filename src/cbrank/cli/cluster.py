@@ -1,5 +1,6 @@
 """Learning on a Dask cluster: what ``cbrank train --scheduler`` does."""
 
+import math
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -87,11 +88,12 @@ def _learned(ranker: "DaskRanker", model: "Model") -> "Model":
 
 
 def _result(ranker: "DaskRanker", output: Path) -> dict[str, Any]:
+    auc = ranker.progressive_auc_
     return {
         "rows": int(ranker.n_seen_.sum()),
         "positives": int(ranker.n_seen_[1]),
         "skipped": 0,
-        "progressive_auc": round(ranker.progressive_auc_, 6) if ranker.n_pairs_ else None,
+        "progressive_auc": None if math.isnan(auc) else round(auc, 6),
         "features": int(ranker.n_features_in_),
         "C": ranker.C_,
         "model": str(output),

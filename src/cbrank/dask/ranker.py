@@ -72,7 +72,7 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     Cs_ : ndarray of shape (9,)
         Every C tried; only if the C of `ranker` is "auto".
     progressive_auc_path_ : ndarray of shape (9,)
-        Progressive AUC of the learner with each of `Cs_`; only if the C of `ranker` is "auto".
+        AUC of late blocks of the learner with each of `Cs_`; only if the C of `ranker` is "auto".
     coef_ : ndarray of shape (1, n_features)
         This and all that follow are those of `ranker_`: the mean of the weights.
     covariance_ : ndarray of shape (n_features, n_features) or (n_features,)
@@ -81,12 +81,12 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         The C that all partitions were learned with.
     classes_ : ndarray of shape (2,)
         The labels; the second is the positive class.
-    threshold_ : float
-        Score from which rows are predicted positive: the optimal operating point of the buffered
-        rows at the class shares of all rows.
+    intercept_ : ndarray of shape (1,)
+        What is added to scores so that zero is the operating point.
     progressive_auc_ : float
-        Share of the pairs (new row, buffered row of the other class) that the mean ranked right
-        before the row was learned from, ties counted half.
+        AUC of rows by the weights of their partition's ranker before it learned from them.
+    recent_auc_ : float
+        The same over about the last thousand rows of the partitions.
     n_seen_ : ndarray of shape (2,)
         Rows learned from, of the negative and of the positive class, in all rounds.
     n_pairs_ : int
@@ -153,8 +153,9 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     covariance_ = _of_ranker("covariance_")
     C_ = _of_ranker("C_")
     classes_ = _of_ranker("classes_")
-    threshold_ = _of_ranker("threshold_")
+    intercept_ = _of_ranker("intercept_")
     progressive_auc_ = _of_ranker("progressive_auc_")
+    recent_auc_ = _of_ranker("recent_auc_")
     n_seen_ = _of_ranker("n_seen_")
     n_pairs_ = _of_ranker("n_pairs_")
     n_updates_ = _of_ranker("n_updates_")
@@ -361,7 +362,7 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return blocks.lazily(self.ranker_, "decision_function", X, np.dtype(np.float64))
 
     def predict(self, X: Any) -> Any:
-        """Predict the positive class where the score reaches `threshold_`, when it is asked for.
+        """Predict the positive class where the score is above zero, when it is asked for.
 
         Parameters
         ----------

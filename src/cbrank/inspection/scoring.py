@@ -41,9 +41,9 @@ def say(model: Model, X: Any, *, std: bool, proba: bool, label: bool) -> dict[st
     if std:
         said["std"] = deviations
     if proba:
-        said["proba"] = _reaching(model, scores, deviations)
+        said["proba"] = _reaching(scores, deviations)
     if label:
-        reaches = (scores >= model.ranker.threshold_).astype(np.int64)
+        reaches = (scores > 0.0).astype(np.int64)
         said["label"] = np.array(both_labels(model), dtype=object)[reaches]
     return {name: values.tolist() for name, values in said.items()}
 
@@ -88,10 +88,7 @@ def refuse_without_confidence(model: Model) -> None:
         )
 
 
-def _reaching(
-    model: Model, scores: NDArray[np.float64], deviations: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _reaching(scores: NDArray[np.float64], deviations: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the probability, over the Gaussian of the weights, that scores reach the threshold."""
-    ahead = scores - model.ranker.threshold_
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(deviations > 0, ndtr(ahead / deviations), ahead >= 0)
+        return np.where(deviations > 0, ndtr(scores / deviations), scores > 0)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cbrank import kernels
 from cbrank.merging import buffers, gaussians
 from cbrank.merging.agreement import refuse_different
+from cbrank.rankers import record
 from cbrank.rankers.halving import Halving, ended
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def merge(rankers: "Sequence[CBRanker]", prior: "CBRanker | None" = None) -> "CB
 
     Gaussians are multiplied, with the prior that all of them began with counted once. Counts of
     rows and pairs add up. A FIFO buffer holds the latest rows, those of a later ranker being later;
-    a reservoir is a uniform sample of all rows. Merging is associative, up to rounding and the draws
+    a reservoir is a uniform sample of all rows. `progressive_auc_` is that of all blocks. Merging is associative, up to rounding and the draws
     of reservoirs: rankers can be merged in a tree.
 
     Parameters
@@ -41,7 +42,7 @@ def merge(rankers: "Sequence[CBRanker]", prior: "CBRanker | None" = None) -> "CB
     -------
     CBRanker
         A ranker that shares nothing with the others and can go on learning. Where C is "auto",
-        its choice of C is over: it has the C with which the rankers met most pairs.
+        its choice of C is over: it has the C that led with most rows.
 
     Raises
     ------
@@ -79,13 +80,14 @@ def merge(rankers: "Sequence[CBRanker]", prior: "CBRanker | None" = None) -> "CB
         known.buffer if known else None,
         reservoir=parts[0].policy == "reservoir",
     )
-    return parts[0].like(type(learned[0])(model, buffer, _halving_ended(learned, known)))
+    kept = record.merged([part.record for part in learned], known.record if known else None)
+    return parts[0].like(type(learned[0])(model, buffer, kept, _halving_ended(learned)))
 
 
-def _halving_ended(learned: "Sequence[Learned]", known: "Learned | None") -> Halving | None:
+def _halving_ended(learned: "Sequence[Learned]") -> Halving | None:
     """Return the end of the rankers' choices of C, if they had to choose."""
     halvings = [part.halving for part in learned if part.halving is not None]
-    return ended(halvings, known.halving if known else None) if halvings else None
+    return ended(halvings, [int(part.buffer.seen.sum()) for part in learned]) if halvings else None
 
 
 def tempered(merged: "CBRanker", prior: "CBRanker", shards: int) -> "CBRanker":

@@ -32,9 +32,9 @@ def refuse_different(rankers: Sequence[Any], prior: Any) -> None:
                     "agree in it can be merged."
                 )
     if prior is not None:
-        if prior.forgetting and prior.n_seen_.any():
+        if prior.forgetting_ and prior.n_seen_.any():
             raise ValueError(
-                f"forgetting is {prior.forgetting}, so the rankers have lost some of what the prior "
+                f"forgetting is {prior.forgetting_}, so the rankers have lost some of what the prior "
                 "knew and it cannot be counted once: merge rankers that began with nothing."
             )
         for name, ranker in named.items():

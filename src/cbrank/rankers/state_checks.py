@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cbrank.rankers.record import LONGEST, MOST_BLOCKS
+
 if TYPE_CHECKING:
     from cbrank.rankers.state import Stateful
 
@@ -21,13 +23,24 @@ Shapes = dict[str, tuple[int, ...]]
 
 WIDTH = "n_features"
 
-# Axes whose length changes as a ranker learns; in one tuple all are one length.
-_CHANGING_AXES = {"buffer": {"values": 2, "indices": 2}, "race": {"alive": 0}}
+# Axes whose length changes as a ranker learns; in one tuple, those with one name are one length.
+_CHANGING_AXES: dict[str, dict[str, dict[int, str]]] = {
+    "buffer": {"values": {2: "width"}, "indices": {2: "width"}},
+    "race": {"alive": {0: "learners"}},
+    "record": {
+        "places": {0: "learners", 2: "room"},
+        "served": {0: "room"},
+        "tested": {0: "room"},
+        "labels": {0: "room"},
+        "history": {0: "blocks"},
+    },
+}
 
 # How much of the last axis is kept: what follows is room to work in, zero between any two rows.
 # Files of format 1 have it too.
 _KEPT = {"features": 3}
 
+_OF_SLOTS = {"rows", "values", "indices", "length"}  # arrays of a buffer by class and slot
 _MANY = 2**52  # more rows or pairs than any stream has, and no rounding in floating point
 _SMALL = 2  # size of small rankers
 _BLOCK = 2**16  # numbers that are looked at together
@@ -61,11 +74,11 @@ def _with_room(field: str, array: NDArray[Any], held: NDArray[Any]) -> NDArray[A
 # Facts ------------------------------------------------------------------------------------------
 
 
-def check_threshold(threshold: Any) -> float | None:
-    """Return a threshold, or None for that of the stream; refuse anything else."""
-    if threshold is None or (type(threshold) is float and not np.isnan(threshold)):
-        return threshold
-    raise ValueError("its threshold is not a number")
+def check_intercept(intercept: Any) -> float | None:
+    """Return an intercept, or None for that of the stream; refuse anything else."""
+    if intercept is None or (type(intercept) is float and np.isfinite(intercept)):
+        return intercept
+    raise ValueError("its intercept is not a number")
 
 
 # Names, types and shapes --------------------------------------------------------------------------
@@ -136,24 +149,25 @@ def _growth(
 
 def _refuse_misfits(arrays: Arrays, ranker: "Stateful", shapes: Shapes) -> None:
     """Refuse an array that a ranker would not have like this, if there is one."""
-    fields, lengths = ranker._arrays(), dict[str, set[int]]()
+    fields, lengths = ranker._arrays(), dict[tuple[str, str], set[int]]()
     if different := arrays.keys() ^ fields.keys():
         raise ValueError(
             f"it should have the arrays {', '.join(fields)}, and {min(different)} differs"
         )
     for name, array in _without_room(arrays).items():
         part, field = name.split(".")
-        expected, axis = list(shapes[name]), _changing_axis(ranker, part, field)
-        if axis is not None and axis < array.ndim:
-            expected[axis] = array.shape[axis]
-            lengths.setdefault(part, set()).add(array.shape[axis])
+        expected = list(shapes[name])
+        for axis, which in _changing_axes(ranker, part, field).items():
+            if axis < array.ndim == len(expected):
+                expected[axis] = array.shape[axis]
+                lengths.setdefault((part, which), set()).add(array.shape[axis])
         dtype = fields[name].dtype
         if list(array.shape) != expected or array.dtype != dtype:
             raise ValueError(
                 f"{name} is {array.dtype} of shape {array.shape}, and should be {dtype} of shape "
                 f"{tuple(expected)}"
             )
-    for part, found in lengths.items():
+    for (part, _), found in lengths.items():
         if len(found) > 1:
             raise ValueError(f"the arrays of its {part} are not equally long")
 
@@ -168,10 +182,13 @@ def _without_room(arrays: Arrays) -> Arrays:
     return own
 
 
-def _changing_axis(ranker: "Stateful", part: str, field: str) -> int | None:
+def _changing_axes(ranker: "Stateful", part: str, field: str) -> dict[int, str]:
     if part == "rivals":
-        return 0
-    return _CHANGING_AXES.get(part, {}).get(field) if part != "buffer" or ranker._sparse else None
+        return {0: "learners"}
+    axes = dict(_CHANGING_AXES.get(part, {}).get(field, {}))
+    if part == "buffer" and getattr(ranker, "buffer_size", None) == "auto" and field in _OF_SLOTS:
+        axes[1] = "slots"
+    return axes
 
 
 # Numbers ------------------------------------------------------------------------------------------
@@ -184,6 +201,8 @@ def refuse_bad_arrays(arrays: Arrays, n_features: int) -> None:
     _refuse_bad_buffer(_part("buffer", own), n_features)
     if "race.C" in own:
         _refuse_bad_halving(_part("race", own), _part("rivals", own))
+    learners = own["race.alive"].size if "race.C" in own else 1
+    _refuse_bad_record(_part("record", own), learners)
 
 
 def _part(name: str, arrays: Arrays) -> Arrays:
@@ -217,6 +236,31 @@ def _refuse_bad_halving(halving: Arrays, others: Arrays) -> None:
         raise ValueError("the learners left of its choice of C are not those it has")
     if not (halving["C"] > 0).all():
         raise ValueError("a C of its choice of C is not above zero")
+    if not ((halving["forgetting"] >= 0) & (halving["forgetting"] < 1)).all():
+        raise ValueError("what its learners forget is not a share")
+
+
+def _refuse_bad_record(held: Arrays, learners: int) -> None:
+    """Refuse a record whose block or whose memories make no sense."""
+    room, (rows, filled) = held["tested"].size, held["position"].tolist()
+    if not 0 < room <= LONGEST or filled > room or held["places"].shape[0] != learners:
+        raise ValueError("the block of its record is not one")
+    if (held["labels"] > 1).any() or len(held["history"]) > MOST_BLOCKS:
+        raise ValueError("its record has labels or blocks that there are not")
+    least_one = held["memory"] >= 1.0
+    counts = [held[name] for name in ("weight", "counts", "errors", "share", "sums")]
+    if not least_one.all() or any((array[..., -1:] < 0).any() for array in counts[2:]):
+        raise ValueError("its record remembers less than nothing")
+    if (held["counts"][:2] < 0).any() or (held["weight"] < 0).any() or (held["share"] < 0).any():
+        raise ValueError("its record has counted less than nothing")
+    if not (np.linalg.eigvalsh(_symmetric(held["information"])) >= -1e-6).all():
+        raise ValueError("the curve of its record knows less than nothing")
+    del rows
+
+
+def _symmetric(matrix: NDArray[Any]) -> NDArray[Any]:
+    with np.errstate(over="ignore"):
+        return np.clip(0.5 * matrix + 0.5 * matrix.T, -1e300, 1e300)
 
 
 def _refuse_bad_buffer(buffer: Arrays, n_features: int) -> None:

@@ -1,0 +1,294 @@
+"""The honest record of a ranker: how it did on rows before it learned from them.
+
+Rows are tested, then learned from, in blocks (see ``kernels.prequential``). The record is a tuple of
+arrays, like a model: it is saved, resized and merged with it. `begin`, `noted` and `ended` give new
+ones or say how one changes; nothing here changes a ranker.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbrank import kernels
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+SHORTEST, LONGEST = 32, 1024  # rows of a block: an eighth of the rows so far, within these bounds
+ROWS, FILLED = range(2)  # places in `position`
+_RECENT = 1000.0  # rows that `recent_auc_` remembers
+_EVIDENCE = 2000.0  # rows that the evidence for learners remembers in a stream
+_EVER = 2.0**52  # a memory longer than any stream
+MOST_BLOCKS = 2048  # of the history; beyond, neighbours become one
+_WEIGHT, _AUC, _PAIRS, _POSITIVES, _NEGATIVES = range(5)  # places in `sums`
+
+
+class Record(NamedTuple):
+    """How a ranker did, and the curve from its scores to probabilities."""
+
+    held: Floats  # (d,) weights that test the block
+    origin: Floats  # (d,), or (0,) where there are no class means
+    memory: Floats  # (1,) rows of its class that a class mean remembers
+    places: Floats  # (learners left, readouts, room) of the rows of the block
+    served: Floats  # (room,) their places by what was served
+    tested: Floats  # (room,) their scores by the held weights
+    labels: Counts  # (room,)
+    position: Counts  # (2,) rows before the block, and of the block
+    level: Floats  # (learners, readouts) usual distance of the class means
+    centre: Floats  # (learners, readouts, 2) class means of the scores
+    evidence: Floats  # (learners, readouts) AUC of late blocks
+    weight: Floats  # (1,) rows that the evidence rests on, faded
+    counts: Floats  # (3, bins) rows of each class by place, and the sum of places; faded
+    shape: Floats  # (2, knots) of the curve
+    curve: Floats  # (4,) offset, and factors of the shape, of the place and of the trend
+    information: Floats  # (4, 4)
+    errors: Floats  # (2,)
+    share: Floats  # (2,) rows of each class, faded
+    learned: Counts  # (1,) rows that the curve has learned from
+    sums: Floats  # (2, 5) of all blocks, and of the recent ones
+    history: Floats  # (blocks, 3) rows so far, AUC, and effective rows of a block
+
+
+def begin(n_features: int, learners: int, alive: int, readouts: int, *, means: bool) -> Record:
+    """Return the record of a ranker that has learned nothing; `alive` of its learners begin."""
+    shape = learners, readouts
+    return Record(
+        np.zeros(n_features),
+        np.zeros(n_features if means else 0),
+        np.array([kernels.prequential.MEMORY]),
+        np.zeros((alive, readouts, SHORTEST)),
+        np.zeros(SHORTEST),
+        np.zeros(SHORTEST),
+        np.zeros(SHORTEST, np.int64),
+        np.zeros(2, np.int64),
+        np.zeros(shape),
+        np.zeros((*shape, 2)),
+        np.full(shape, 0.5),
+        np.zeros(1),
+        np.zeros((3, kernels.prequential.BINS)),
+        np.zeros((2, kernels.prequential.SHAPE_KNOTS)),
+        np.array([0.0, 1.0, 0.0, 0.0]),
+        np.eye(4),
+        np.zeros(2),
+        np.zeros(2),
+        np.zeros(1, np.int64),
+        np.zeros((2, 5)),
+        np.zeros((0, 3)),
+    )
+
+
+def shuffled(record: Record) -> bool:
+    """Say whether rows come in random order, so that nothing need fade."""
+    return bool(record.memory[0] > kernels.prequential.MEMORY)
+
+
+def set_shuffled(record: Record, is_shuffled: bool) -> None:
+    """Say whether the rows to come are in random order."""
+    record.memory[0] = _EVER if is_shuffled else kernels.prequential.MEMORY
+
+
+def rows_left(record: Record) -> int:
+    """Return how many rows the block has room for."""
+    return int(record.tested.size - record.position[FILLED])
+
+
+# The rows of a block ------------------------------------------------------------------------------
+
+
+class Notes(NamedTuple):
+    """What learners say of some rows before they learn from them."""
+
+    said: Floats  # (learners, rows, readouts, 2)
+    tested: Floats  # (rows,)
+    labels: Counts  # (rows,)
+
+    def trail(self, record: Record, learner: int, begin: int = 0, end: int | None = None) -> Any:
+        """Return where a learner notes the rows from `begin` to `end`; all test them alike."""
+        rows = slice(begin, end)
+        return kernels.prequential.Trail(
+            record.held,
+            record.origin,
+            record.memory,
+            self.said[learner, rows],
+            self.tested[rows],
+            self.labels[rows],
+        )
+
+
+def notes_for(record: Record, rows: int, learners: int) -> Notes:
+    """Return room for notes."""
+    said = np.empty((learners, rows, record.places.shape[1], 2))
+    return Notes(said, np.empty(rows), np.empty(rows, np.int64))
+
+
+def noted(record: Record, notes: Notes, numbers: Counts, mix: Floats) -> list[tuple[Any, ...]]:
+    """Return the calls that take notes of learners, by number, into the record."""
+    filled = int(record.position[FILLED])
+    end = filled + notes.labels.size
+    state = kernels.prequential.Curve(
+        record.shape,
+        record.curve,
+        record.information,
+        record.errors,
+        record.share,
+        record.learned,
+    )
+    readouts = kernels.prequential.Readouts(record.level, record.centre, record.evidence)
+    places, served = record.places[:, :, filled:end], record.served[filled:end]
+    by_scores = not record.origin.size
+    call = kernels.prequential.follow, notes.said, notes.labels, numbers, mix
+    return [
+        (*call, places, served, readouts, state, by_scores, shuffled(record)),
+        (record.tested.__setitem__, slice(filled, end), notes.tested),
+        (record.labels.__setitem__, slice(filled, end), notes.labels),
+        (record.position.__setitem__, FILLED, end),
+    ]
+
+
+# The end of a block -------------------------------------------------------------------------------
+
+
+def measured(record: Record, numbers: Counts) -> Record:
+    """Return the record with its block, which is full, counted; the block stays."""
+    labels, rows = record.labels, int(record.position[ROWS]) + record.labels.size
+    history, sums = record.history, record.sums * _faded(labels.size)
+    positive = int(labels.sum())
+    if 0 < positive < labels.size and record.held.any():
+        auc = kernels.prequential.pair_auc(record.tested, labels)
+        found = _summed(auc, positive, labels.size - positive)
+        sums += found
+        history = _shortened(np.vstack([history, [rows, auc, found[_WEIGHT]]]))
+    names = ("evidence", "weight", "counts", "shape")
+    changed = {name: getattr(record, name).copy() for name in names}
+    kept = _kept(rows, labels.size, shuffled(record))
+    kernels.prequential.measure(
+        record.places, record.served, labels, numbers, kept, *changed.values()
+    )
+    return record._replace(sums=sums, history=history, **changed)
+
+
+def next_block(record: Record, held: Floats, origin: Floats, learners: int) -> Record:
+    """Return the record at the beginning of its next block, which these weights will test."""
+    rows = int(record.position[ROWS] + record.position[FILLED])
+    room = min(max(SHORTEST, rows // 8), LONGEST)
+    return record._replace(
+        held=held,
+        origin=origin if record.origin.size else record.origin,
+        places=np.zeros((learners, record.places.shape[1], room)),
+        served=np.zeros(room),
+        tested=np.zeros(room),
+        labels=np.zeros(room, np.int64),
+        position=np.array([rows, 0]),
+    )
+
+
+def _faded(rows: int) -> Floats:
+    """Return what is left of the sums after a block: all but the recent ones stay."""
+    left = math.exp(-rows / _RECENT)
+    return np.array([[1.0] * 5, [left, left, left**2, left**2, left**2]])
+
+
+def _summed(auc: float, positive: int, negative: int) -> Floats:
+    """Return what a block adds to the sums: by them the variance can be told for any AUC."""
+    weight = 2.0 * positive * negative / (positive + negative)
+    share = weight**2 / (positive * negative)
+    return np.array([weight, weight * auc, share, share * (positive - 1), share * (negative - 1)])
+
+
+def _kept(rows: int, block: int, is_shuffled: bool) -> float:
+    """Return the share of the evidence that is left: it weighs late rows more, in proportion.
+
+    In a stream it fades besides, for learners that keep up to be told from others.
+    """
+    kept = max(1.0 - 2.0 * block / rows, 0.0)
+    return kept if is_shuffled else min(kept, math.exp(-block / _EVIDENCE))
+
+
+def _shortened(history: Floats) -> Floats:
+    """Return a history that is not too long: neighbouring blocks become one."""
+    if len(history) <= MOST_BLOCKS:
+        return history
+    rows, auc, weight = history[: len(history) // 2 * 2].reshape(-1, 2, 3).transpose(2, 0, 1)
+    both = weight.sum(axis=1)
+    joined = np.column_stack([rows[:, 1], (auc * weight).sum(axis=1) / both, both])
+    return np.vstack([joined, history[len(history) // 2 * 2 :]])
+
+
+# What a record says -------------------------------------------------------------------------------
+
+
+def auc_of(record: Record, *, recent: bool = False) -> float:
+    """Return the mean AUC of the blocks, NaN before there is one."""
+    weight, total = record.sums[int(recent)][: _AUC + 1]
+    return float(total / weight) if weight else math.nan
+
+
+def deviation_of(record: Record, *, recent: bool = False) -> float:
+    """Return the standard error of `auc_of` (Hanley and McNeil 1982, at the mean AUC)."""
+    sums, auc = record.sums[int(recent)], auc_of(record, recent=recent)
+    if math.isnan(auc):
+        return math.nan
+    above, below = auc / (2.0 - auc) - auc**2, 2.0 * auc**2 / (1.0 + auc) - auc**2
+    variance = (
+        sums[_PAIRS] * auc * (1.0 - auc) + sums[_POSITIVES] * above + sums[_NEGATIVES] * below
+    )
+    return float(math.sqrt(max(variance, 0.0)) / sums[_WEIGHT])
+
+
+def merged(records: Sequence[Record], prior: Record | None) -> Record:
+    """Return the record of rankers that learned apart, in this order; rows of a block are left out."""
+    rows = np.array([max(float(record.learned[0]), 1.0) for record in records])
+    again = len(records) - 1 if prior is not None else 0
+    first, last = records[0], records[-1]
+
+    def summed(field: str) -> NDArray[Any]:
+        total = sum(getattr(record, field) for record in records)
+        if prior is not None:
+            total = total - again * getattr(prior, field)
+        return np.maximum(total, 0)
+
+    def mean(field: str) -> Floats:
+        return np.average([getattr(record, field) for record in records], axis=0, weights=rows)
+
+    information = [record.information for record in records]
+    pulls = [own @ record.curve for own, record in zip(information, records, strict=True)]
+    curve = np.linalg.solve(sum(information) + 1e-9 * np.eye(4), sum(pulls))
+    sums = np.stack([summed("sums")[0], sum(record.sums[1] for record in records)])
+    counts = summed("counts")
+    whole = first._replace(
+        memory=last.memory.copy(),
+        counts=counts,
+        shape=kernels.prequential.find_shape(counts, first.shape),
+        level=mean("level"),
+        centre=mean("centre"),
+        evidence=mean("evidence"),
+        weight=summed("weight"),
+        curve=np.asarray(curve, np.float64),
+        information=np.mean(information, axis=0),
+        errors=last.errors.copy(),
+        share=summed("share"),
+        learned=summed("learned"),
+        sums=sums,
+        history=_histories(records, prior),
+    )
+    tested = np.array([record.position[ROWS] for record in records]).sum()
+    tested -= again * (prior.position[ROWS] if prior is not None else 0)
+    return whole._replace(position=np.array([max(int(tested), 0), 0]))
+
+
+def _histories(records: Sequence[Record], prior: Record | None) -> Floats:
+    """Return the histories one after the other, the prior's once."""
+    known = 0 if prior is None else int(prior.position[ROWS])
+    parts, rows = [] if prior is None else [prior.history], float(known)
+    for record in records:
+        new = record.history[record.history[:, 0] > known].copy()
+        new[:, 0] += rows - known
+        parts.append(new)
+        rows += float(record.position[ROWS] - known)
+    history = np.vstack(parts)
+    while len(history) > MOST_BLOCKS:
+        history = _shortened(history)
+    return history
