@@ -90,3 +90,93 @@ def compare(ranker, honest, weights):
         expected = honest.intercept(weights, math.log(odds))
         ours = copy.deepcopy(ranker).set_params(operating_point=point).intercept_[0]
         assert ours == pytest.approx(expected, rel=1e-6, abs=1e-9 * served.unit)
+
+
+class Mixture:
+    """Nine rankers alone, one for each C, halved and mixed by a plain reading, row by row."""
+
+    FORGETFUL = 9
+
+    def __init__(self, width, average, **parameters):
+        self.C = [2.0**k for k in range(-12, 5, 2)]
+        self.likely = {g: abs(math.log2(C) + 4) for g, C in enumerate(self.C)}
+        self.alone = {
+            g: CBRanker(C=C, buffer_size=200, random_state=0, **parameters).start(
+                width, np.array([0, 1])
+            )
+            for g, C in enumerate(self.C)
+        }
+        served = {True: [1], False: [0], "auto": [0, 1]}[average]
+        by_rows = parameters["covariance"] == "full"
+        self.honest = Honest(width, range(10), 2, by_rows=by_rows, served=served)
+        self.honest.learners = list(range(9))
+        self.cuts = {512: 5, 1024: 3, 2048: 2, 4096: 1}
+        self.leader = 4
+
+    def weights(self):
+        return {g: readouts(ranker)[0] for g, ranker in self.alone.items()}
+
+    def learn(self, x, label):
+        full = self.honest.take(x, label, self.weights())
+        for ranker in self.alone.values():
+            ranker.learn_one(x, label)
+        if full:
+            self.honest.measure()
+            self.halve()
+            self.honest.begin(self.weights())
+
+    def halve(self):
+        honest = self.honest
+
+        def badness(g):
+            return -max(honest.auc[g, r] for r in honest.served), self.likely[g], g
+
+        order = sorted(honest.learners, key=badness)
+        self.leader, rows, rare = order[0], honest.seen.sum(), honest.seen.min()
+        choosing = [g for g in order if g != self.FORGETFUL]
+        for at, left in self.cuts.items():
+            if rows >= at and rare >= at // 32 and len(choosing) > left:
+                choosing = choosing[:left]
+                break
+        if rows >= 512 and self.FORGETFUL not in self.alone:
+            self.likely[self.FORGETFUL] = self.likely[self.leader]
+            forgetful = copy.deepcopy(self.alone[self.leader]).set_params(forgetting=0.003)
+            self.alone[self.FORGETFUL] = forgetful
+            for known in (honest.level, honest.centre, honest.auc):
+                known[self.FORGETFUL] = known[self.leader]
+        honest.learners = sorted(choosing) + [self.FORGETFUL] * (self.FORGETFUL in self.alone)
+        self.alone = {g: self.alone[g] for g in honest.learners}
+
+
+@pytest.mark.parametrize(
+    ("average", "covariance"),
+    [("auto", "full"), (True, "full"), (False, "full"), ("auto", "diagonal"), (True, "diagonal")],
+)
+def test_what_is_served_is_the_mixture_of_rankers_that_learn_alone(average, covariance):
+    X, y = real("magic04", 1400, "standard")
+    plain = Mixture(X.shape[1], average, covariance=covariance)
+    ranker = CBRanker(average=average, covariance=covariance, random_state=0)
+    ranker.start(X.shape[1], np.array([0, 1]))
+    for place, (row, label) in enumerate(zip(X, y, strict=True)):
+        if place % 67 == 0:
+            [[_, p]] = ranker.predict_proba([row])
+            assert plain.honest.proba(row, plain.weights()) == pytest.approx(p, abs=1e-8)
+            served = plain.honest.serve(plain.weights()).w
+            np.testing.assert_allclose(ranker.coef_[0], served, rtol=1e-8, atol=1e-10)
+        plain.learn(row, label)
+        ranker.learn_one(row, label)
+    assert sorted(ranker._halving.alive.tolist()) == sorted(plain.honest.learners)
+    assert ranker._halving.alive[0] == plain.leader
+    assert len(ranker._halving.alive) == 4
+    alone = plain.alone[plain.leader]
+    assert ranker.C_ == alone.C_
+    assert ranker.forgetting_ == alone.forgetting_
+    np.testing.assert_allclose(ranker.covariance_, alone.covariance_, rtol=1e-9, atol=1e-15)
+    evidence = ranker._record.evidence
+    np.testing.assert_allclose(evidence[:9], plain.honest.auc[:9])
+    best = evidence[:9, plain.honest.served].max(axis=1)
+    np.testing.assert_array_equal(ranker.progressive_auc_path_, best)
+    history = [tuple(row) for row in ranker.progressive_auc_history_]
+    assert len(history) == len(plain.honest.history)
+    for ours, theirs in zip(history, plain.honest.history, strict=True):
+        assert ours == pytest.approx(theirs, abs=1e-12)

@@ -1,7 +1,8 @@
 """A slow, plain reading of how rankers are tested before they learn, and of what they serve.
 
 The rows of a stream go in one by one, with the weights that each learner has before it learns from the
-row; nothing here is taken from the library. Places, curve and shape are those of docs/calibration.md.
+row; nothing here is taken from the library. Places, curve and shape are those of the module
+kernels.prequential.
 """
 
 import math
@@ -98,27 +99,41 @@ class Curve:
         self.share[label] += 1
 
 
-def shape(places, labels, weights, curve):
-    """Return knots of the evidence of places: rows by bins, groups of bins, isotonic, centred."""
+def count(counts, kept, places, labels):
+    """Return rows of each class and the sum of places by bin, those of before faded."""
     edges = 0.1 * np.sinh(np.linspace(-1, 1, 129) * np.arcsinh(FARTHEST / 0.1))
-    bins = np.digitize(places, edges[1:-1])
-    counts = np.array([np.bincount(bins, weights * (labels == c), 128) for c in (0, 1)])
-    sums = np.bincount(bins, weights * places, 128)
-    totals = counts.sum(axis=1)
-    if min(totals) < 1:
-        return None
-    enough, prior = max(8.0, totals.sum() / 32), math.log(totals[1] / totals[0])
-    groups, start = [], 0
-    for end in range(1, 129):
-        held, rest = counts[:, start:end].sum(), counts[:, end:].sum()
-        if (held >= enough and rest >= enough - 1e-9) or end == 128:
+    bins, counts = np.digitize(places, edges[1:-1]), kept * counts
+    np.add.at(counts, (labels, bins), 1.0)
+    np.add.at(counts[2], bins, places)
+    return counts
+
+
+def grouped(counts):
+    """Yield neighbouring bins together: negatives, positives and the sum of their places.
+
+    A group ends where it has enough rows and leaves enough to the rest. Fading makes numbers of rows
+    such as 8 - 1e-15, which are 8 or not by the order of a sum: so sums are taken from the left.
+    """
+    total = counts[0].sum() + counts[1].sum()
+    enough, rest, own = max(8.0, total / 32), total, np.zeros(3)
+    for number, of_bin in enumerate(counts.T, 1):
+        own = own + of_bin
+        held = own[0] + own[1]
+        if (held >= enough and rest - own[0] - own[1] >= enough) or number == counts.shape[1]:
+            rest -= held
             if held > 0:
-                groups.append(slice(start, end))
-            start = end
-    at, height, size = [], [], []
-    for group in groups:
-        low, high = counts[:, group].sum(axis=1)
-        place = sums[group].sum() / (low + high)
+                yield own
+            own = np.zeros(3)
+
+
+def shape(counts, curve):
+    """Return knots of the evidence of places: log odds in groups of bins, isotonic, centred."""
+    negatives, positives = counts[0].sum(), counts[1].sum()
+    if min(negatives, positives) < 1:
+        return None
+    prior, at, height, size = math.log(positives / negatives), [], [], []
+    for low, high, places in grouped(counts):
+        place = places / (low + high)
         p = expit(np.clip(prior + curve.evidence(place), -30, 30))
         at.append(place)
         height.append(math.log((high + 8 * p) / (low + 8 * (1 - p))) - prior)
@@ -146,7 +161,7 @@ class Honest:
         self.auc, self.auc_weight = np.full((many, readouts), 0.5), 0.0
         self.curve, self.held, self.end = Curve(shuffled), np.zeros(width), 32
         self.rows, self.history, self.parts = [], [], []
-        self.faded = [np.zeros(0), np.zeros(0), np.zeros(0, int)]  # weights, places and labels
+        self.counts = np.zeros((3, 128))
 
     def mix(self):
         """Return the weight of each readout served: e times as much for 0.01 more of AUC."""
@@ -163,12 +178,17 @@ class Honest:
         return middle, unit if 0 < unit < math.inf else 1.0, gap
 
     def serve(self, weights):
-        """Return the weights that are served, and their midpoint and unit."""
+        """Return the weights that are served, and their midpoint and unit.
+
+        Readouts with a share of less than a millionth are left out.
+        """
         mix = self.mix()
         best = max(mix, key=mix.get)
         unit = self.anchor(*best, weights[best[0]][best[1]])[1]
         w, middle = 0.0, 0.0
         for (g, r), share in mix.items():
+            if share <= 1e-6:
+                continue
             own, of_own, _ = self.anchor(g, r, weights[g][r])
             w = w + share * unit / of_own * weights[g][r]
             middle += share * unit / of_own * own
@@ -218,12 +238,8 @@ class Honest:
                 auc = roc_auc_score(labels, [own[key] for own in places])
                 self.auc[key] = (old * self.auc[key] + weight * auc) / (old + weight)
             self.auc_weight = old + weight
-        self.faded = [
-            np.append(kept * self.faded[0], np.ones(size)),
-            np.append(self.faded[1], served.astype(float)),
-            np.append(self.faded[2], labels.astype(int)),
-        ]
-        self.curve.knots = shape(self.faded[1], self.faded[2], self.faded[0], self.curve)
+        self.counts = count(self.counts, kept, served.astype(float), labels.astype(int))
+        self.curve.knots = shape(self.counts, self.curve)
 
     def begin(self, weights):
         """Begin a block, which is tested by what is served now."""
@@ -232,9 +248,7 @@ class Honest:
 
     def recent(self):
         """Return AUC and standard error of the blocks, those that end by `end` rows ago fading."""
-        last = self.end - min(max(32, self.end // 8), 1024)
-        ends = blocks(self.curve.rows)
-        last = ends[-1] if ends else 0
+        last = blocks(self.curve.rows)[-1]
         fade = {end: math.exp(-(last - end) / 1000) for end, *_ in self.parts}
         auc = weighted_auc([(end, auc, fade[end] * weight) for end, auc, weight in self.history])
         return auc, standard_error([(fade[end] * w, m, n) for end, w, m, n in self.parts], auc)
