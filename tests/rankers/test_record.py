@@ -78,7 +78,10 @@ def compare(ranker, honest, weights):
     served = honest.serve(weights)
     np.testing.assert_allclose(ranker.coef_[0], served.w, rtol=1e-9, atol=1e-12)
     assert ranker.progressive_auc_ == pytest.approx(weighted_auc(honest.history))
-    auc, error = ranker.progressive_auc_, standard_error([p[1:] for p in honest.parts], ranker.progressive_auc_)
+    auc, error = (
+        ranker.progressive_auc_,
+        standard_error([p[1:] for p in honest.parts], ranker.progressive_auc_),
+    )
     ends = auc - NORMAL_95 * error, auc + NORMAL_95 * error
     assert ranker.progressive_auc_interval_ == pytest.approx(ends)
     auc, error = honest.recent()

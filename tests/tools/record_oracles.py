@@ -142,7 +142,9 @@ def shape(counts, curve):
     level = np.concatenate([[0], np.cumsum(np.diff(rising) > 1e-12)])
     if level[-1] == 0:
         return None
-    both = [np.bincount(level, np.multiply(size, v)) / np.bincount(level, size) for v in (at, rising)]
+    both = [
+        np.bincount(level, np.multiply(size, v)) / np.bincount(level, size) for v in (at, rising)
+    ]
     return np.array(both)
 
 
@@ -165,7 +167,9 @@ class Honest:
 
     def mix(self):
         """Return the weight of each readout served: e times as much for 0.01 more of AUC."""
-        shares = {(g, r): math.exp(self.auc[g, r] / 0.01) for g in self.learners for r in self.served}
+        shares = {
+            (g, r): math.exp(self.auc[g, r] / 0.01) for g in self.learners for r in self.served
+        }
         return {key: share / sum(shares.values()) for key, share in shares.items()}
 
     def anchor(self, g, r, w):
