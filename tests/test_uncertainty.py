@@ -1,7 +1,5 @@
 """Confidence put to use: what is least sure, and the weights drawn."""
 
-from types import SimpleNamespace
-
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
@@ -29,15 +27,13 @@ def ranker(german):
 def test_margins_are_distances_in_deviations(ranker, german):
     X = german[0][800:]
     scores, deviations = ranker.decision_function(X, return_std=True)
-    expected = np.abs(scores - ranker.threshold_) / deviations
+    expected = np.abs(scores) / deviations
     np.testing.assert_allclose(standardized_margin(ranker, X), expected)
     np.testing.assert_allclose(standardized_margin(ranker, sparse.csr_array(X)), expected)
 
 
 def test_it_goes_with_the_probability_that_the_command_line_tells(ranker, german):
-    told = _reaching(
-        SimpleNamespace(ranker=ranker), *ranker.decision_function(german[0], return_std=True)
-    )
+    told = _reaching(*ranker.decision_function(german[0], return_std=True))
     np.testing.assert_allclose(
         np.maximum(told, 1 - told), ndtr(standardized_margin(ranker, german[0]))
     )

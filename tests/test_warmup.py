@@ -93,7 +93,8 @@ def test_what_is_compiled_is_kept_where_it_says(tmp_path):
     found = re.fullmatch(r"Compiled in \d+\.\d s, kept in (.*)\.\n", said.stdout)
     assert found
     names = {path.name.partition("-")[0] for path in Path(found[1]).iterdir()}
-    assert names == {"uniexp.learn", "uniexp.learn_sparse", "window_auc.slide", "platt.fit"}
+    learners = {"uniexp.learn", "uniexp.learn_sparse", "prequential.follow", "prequential.place_of"}
+    assert names == learners | {"window_auc.slide", "platt.fit"}
     assert Path(found[1]).is_relative_to(cache)
     assert said.stderr == "Compiling\n"
     assert list(folder.iterdir()) == []
@@ -106,6 +107,7 @@ def test_processes_may_share_the_work(tmp_path):
     assert said.stderr == "Compiling\n"
     assert {path.name.partition("-")[0] for path in tmp_path.rglob("*.nbi")} == {
         "uniexp.learn", "uniexp.learn_sparse", "window_auc.slide", "platt.fit",
+        "prequential.follow", "prequential.place_of",
     }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ row; nothing here is taken from the library. Places, curve and shape are those o
 kernels.prequential.
 """
 
+import itertools
 import math
 from types import SimpleNamespace
 
@@ -30,6 +31,18 @@ def blocks(rows):
 def weighted_auc(history):
     """Return the mean of (rows, auc, weight)."""
     return sum(auc * weight for _, auc, weight in history) / sum(w for _, _, w in history)
+
+
+def honest_auc(X, y, weights, digits=None):
+    """Return the AUC of blocks; `weights` are those at the beginning of each row."""
+    found = []
+    for begin, end in itertools.pairwise(blocks(len(y))):
+        labels, scores = y[begin:end], np.asarray(X[begin:end] @ weights[begin], float)
+        scores = scores if digits is None else scores.round(digits)
+        m, n = int(labels.sum()), int((1 - labels).sum())
+        if m and n:
+            found.append((end, roc_auc_score(labels, scores), 2 * m * n / (m + n)))
+    return weighted_auc(found)
 
 
 def standard_error(parts, auc):
@@ -216,7 +229,8 @@ class Honest:
                 places[g, r] = float(np.clip((w @ x - middle) / unit, -FARTHEST, FARTHEST))
                 self.level[g, r] += (max(gap, 0.0) - self.level[g, r]) / min(memory, 50.0)
                 if not self.by_rows:
-                    self.centre[g, r, label] += (w @ x - self.centre[g, r, label]) / memory
+                    off = (w @ x - self.centre[g, r, label]) / unit
+                    self.centre[g, r, label] += np.clip(off, -1e8, 1e8) * unit / memory
         place = sum(share * places[key] for key, share in mix.items())
         self.curve.learn(place, label)
         self.seen[label] += 1

@@ -37,6 +37,9 @@ _TREND_PRIOR = 5.0  # weight of "no trend", in units of p (1 - p)
 # moment would otherwise outweigh all others.
 _LEAST_GAP = 0.25
 _FARTHEST = 20.0  # distances of a score from the midpoint that the curve takes seriously
+# Distances that a score is taken for at most in the mean of its class: a missing value of -3e38 would
+# outweigh all others for good. Not less: where columns are far from zero, all scores move by many.
+_OUTLYING = 1e8
 _LARGEST_LOGIT = 30.0
 _FLATTEST = 0.05  # least factors of the shape and of the place together
 # The shape of the curve: rows are counted in BINS, finest within _CORE of the midpoint; groups of at
@@ -317,13 +320,15 @@ def _place(said, label, level, centre, memory, by_scores):
     score, gap, middle = said[SCORE], said[GAP], 0.0
     if by_scores:
         middle, gap = 0.5 * (centre[0] + centre[1]), centre[1] - centre[0]
-    place = (score - middle) / _unit_of(gap, level[0])
+    unit = _unit_of(gap, level[0])
+    place = (score - middle) / unit
     if not abs(place) < math.inf:
         place = 0.0
     if abs(gap) < math.inf:
         level[0] += (max(gap, 0.0) - level[0]) / min(memory, MEMORY)
     if by_scores and abs(score) < math.inf:
-        centre[label] += (score - centre[label]) / memory
+        off = (score - centre[label]) / unit
+        centre[label] += min(max(off, -_OUTLYING), _OUTLYING) * unit / memory
     return min(max(place, -_FARTHEST), _FARTHEST)
 
 
