@@ -325,7 +325,8 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         labels : ndarray of shape (n_samples,)
             One of the two labels for each row.
         """
-        return self.classes_[(self.decision_function(X) > 0.0).astype(np.int64)]
+        positive = self.decision_function(X) > 0.0
+        return self.classes_[positive.astype(np.int64)]
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the area under the ROC curve.
