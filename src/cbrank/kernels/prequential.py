@@ -69,6 +69,16 @@ class Curve(NamedTuple):
     rows: np.ndarray  # (1,) rows so far
 
 
+class Block(NamedTuple):
+    """The rows of a block so far."""
+
+    places: np.ndarray  # (learners left, readouts, room)
+    served: np.ndarray  # (room,) places by what was served
+    tested: np.ndarray  # (room,) scores by the held weights
+    labels: np.ndarray  # (room,)
+    position: np.ndarray  # (2,) rows before the block, and of the block
+
+
 class Readouts(NamedTuple):
     """What is known of the readouts of all learners (g, readouts)."""
 
@@ -190,16 +200,26 @@ def foretell_both_sparse(trail, at, indices, values, label, features, per_lag):
 
 
 @jit
-def evidence_of(place, shape):
-    """Return the evidence of a place: by the shape if there is one, which goes on beyond its ends."""
+def _knots(shape):
+    """Return how many knots a shape has: places and evidence rise from one to the next."""
     n = 1
     while n < SHAPE_KNOTS and shape[0, n] > shape[0, n - 1] and shape[1, n] > shape[1, n - 1]:
         n += 1
+    return n
+
+
+@jit
+def _evidence_of(place, shape, n):
+    """Return the evidence of a place by a shape of n knots, which goes on beyond its ends."""
     if n < 2:
         return place
-    k = 1
-    while k < n - 1 and place > shape[0, k]:
-        k += 1
+    k, last = 1, n - 1  # the place is between knots k - 1 and k
+    while k < last:
+        middle = (k + last) // 2
+        if place > shape[0, middle]:
+            k = middle + 1
+        else:
+            last = middle
     run, rise = shape[0, k] - shape[0, k - 1], shape[1, k] - shape[1, k - 1]
     inside = min(max(place, shape[0, 0]), shape[0, n - 1])
     beyond = place - inside
@@ -208,31 +228,31 @@ def evidence_of(place, shape):
 
 
 @jit
-def _log_odds(place, shape, curve):
+def _log_odds(place, shape, n, curve):
     # Probabilities are ordered as scores are, also where scores that say the contrary would turn the
     # curve round.
     along, line = max(curve[SHAPE], 0.0), max(curve[LINE], 0.0)
     if along + line < _FLATTEST:
         along = _FLATTEST
-    return curve[OFFSET] + along * evidence_of(place, shape) + line * place
+    return curve[OFFSET] + along * _evidence_of(place, shape, n) + line * place
 
 
 @kernel
 def log_odds(places: np.ndarray, shape: np.ndarray, curve: np.ndarray) -> np.ndarray:
     """Return the log odds of many places, but for the trend."""
-    found = np.empty(places.size)
+    found, n = np.empty(places.size), _knots(shape)
     for i in range(places.size):
-        found[i] = _log_odds(places[i], shape, curve)
+        found[i] = _log_odds(places[i], shape, n, curve)
     return found
 
 
 @kernel
 def place_of(wanted: float, shape: np.ndarray, curve: np.ndarray) -> float:
     """Return the place that has these log odds, or the farthest that is taken seriously."""
-    low, high = -_FARTHEST, _FARTHEST
+    low, high, n = -_FARTHEST, _FARTHEST, _knots(shape)
     for _ in range(64):
         middle = 0.5 * (low + high)
-        if _log_odds(middle, shape, curve) > wanted:
+        if _log_odds(middle, shape, n, curve) > wanted:
             high = middle
         else:
             low = middle
@@ -267,7 +287,7 @@ def find_shape(counts: np.ndarray, before: np.ndarray) -> np.ndarray:
     enough = max(_FEWEST_ROWS, (negatives + positives) / (SHAPE_KNOTS - 1))
     prior, n, weight = math.log(positives / negatives), 0, np.zeros(SHAPE_KNOTS)
     low, high, total = 0.0, 0.0, 0.0
-    rest = negatives + positives
+    rest, known = negatives + positives, _knots(before)
     for k in range(BINS):
         low, high, total = low + counts[0, k], high + counts[1, k], total + counts[2, k]
         if (low + high >= enough and rest - low - high >= enough) or k == BINS - 1:
@@ -275,7 +295,7 @@ def find_shape(counts: np.ndarray, before: np.ndarray) -> np.ndarray:
             if low + high <= 0.0:
                 continue
             place = total / (low + high)
-            p = _probability(prior + evidence_of(place, before))
+            p = _probability(prior + _evidence_of(place, before, known))
             odds = (high + _SHRINKAGE * p) / (low + _SHRINKAGE * (1.0 - p))
             shape[0, n], shape[1, n], weight[n] = place, math.log(odds) - prior, low + high
             low, high, total = 0.0, 0.0, 0.0
@@ -361,7 +381,7 @@ _trend_of = jit(trend_from)
 
 
 @jit
-def _learn_curve(state, place, label, shuffled, matrix, right, inputs):
+def _learn_curve(state, place, label, knots, shuffled, matrix, right, inputs):
     """Move the curve by one Newton step for a row, with a memory that grows up to CURVE_MEMORY.
 
     Early scores are those of poor weights, so that the memory is half of the rows so far.
@@ -372,7 +392,8 @@ def _learn_curve(state, place, label, shuffled, matrix, right, inputs):
     if not shuffled:
         memory = min(memory, CURVE_MEMORY)
     kept = 1.0 - 1.0 / memory
-    inputs[OFFSET], inputs[SHAPE], inputs[LINE] = 1.0, evidence_of(place, state.shape), place
+    inputs[OFFSET], inputs[LINE] = 1.0, place
+    inputs[SHAPE] = _evidence_of(place, state.shape, knots)
     inputs[TREND] = 0.0 if shuffled else _trend_of(state.errors)
     p = _probability(dot(curve, inputs))
     weight = max(p * (1.0 - p), _LEAST_INFORMATION)
@@ -397,13 +418,14 @@ def _learn_curve(state, place, label, shuffled, matrix, right, inputs):
 
 
 @kernel
-def follow(said, labels, learners, mix, places, served, readouts, state, by_scores, shuffled):
+def follow(said, tested, labels, learners, mix, block, readouts, state, by_scores, shuffled):
     """Turn the notes on rows into places, and let the curve learn from them.
 
     `said` has the notes of the learners with these numbers, in that order, and `mix` their weights
     in the place that is served; `readouts` is by number.
     """
     matrix, right, inputs = np.empty((4, 4)), np.empty(4), np.empty(4)
+    at, knots = block.position[1], _knots(state.shape)
     for row in range(labels.size):
         place, rows = 0.0, state.rows[0] + 1.0
         memory = min(rows, max(MEMORY, rows / 4.0) if shuffled else MEMORY)
@@ -412,10 +434,12 @@ def follow(said, labels, learners, mix, places, served, readouts, state, by_scor
             for r in range(said.shape[2]):
                 level, centre = readouts.level[g, r : r + 1], readouts.centre[g, r]
                 own = _place(said[k, row, r], labels[row], level, centre, memory, by_scores)
-                places[k, r, row] = own
+                block.places[k, r, at] = own
                 place += mix[k, r] * own
-        served[row] = place
-        _learn_curve(state, place, labels[row], shuffled, matrix, right, inputs)
+        block.served[at], block.tested[at], block.labels[at] = place, tested[row], labels[row]
+        at += 1
+        _learn_curve(state, place, labels[row], knots, shuffled, matrix, right, inputs)
+    block.position[1] = at
 
 
 # The end of a block -------------------------------------------------------------------------------

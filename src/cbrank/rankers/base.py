@@ -418,7 +418,7 @@ class Ranker(Stateful):
         rows, trail = batch._replace(order=order), notes.trail(self._record, 0)
         calls: list[Any] = [(self._kernel(), *rows, self._buffer, self._model, parameters, trail)]
         if tested:
-            calls += record.noted(self._record, notes, self._numbers(), self._mix())
+            calls.append(record.noted(self._record, notes, self._numbers(), self._mix()))
         uninterrupted(calls)
         if not record.rows_left(self._record):
             self._end_block()

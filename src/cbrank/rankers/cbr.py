@@ -25,6 +25,7 @@ Scores = NDArray[np.float64]
 Floats = NDArray[np.float64]
 Learners = list[tuple[int, Any]]
 
+_MEAN_ONLY, _AVERAGE_ONLY = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
 _NO_COLUMNS = np.zeros(0, np.int64)
 _NEGLIGIBLE = 1e-6  # weight of a readout that is left out of what is served
 
@@ -217,9 +218,10 @@ class CBRanker(Ranker):
 
     def _mix(self) -> NDArray[np.float64]:
         """Return the weights of the readouts of each learner left in what is served."""
-        chosen = getattr(self, "_halving", None)
+        if not hasattr(self, "_halving"):
+            return _AVERAGE_ONLY if self.average else _MEAN_ONLY
         return halving.mixture(
-            chosen, self._record.evidence, self._numbers(), self._readouts()
+            self._halving, self._record.evidence, self._halving.alive, self._readouts()
         )
 
     def _readout(self, model: Any, readout: int, columns: Any) -> NDArray[np.float64]:

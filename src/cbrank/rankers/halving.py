@@ -162,9 +162,7 @@ def end_block(ranker: "CBRanker") -> None:
             new["_others"] = stacked(ranker._model, 0)
         if leader != halving.alive[0]:
             new["_model"] = type(ranker._model)(*(array.copy() for array in models[leader]))
-    new["_record"] = _next(
-        ranker, measured, halving, [(n, models[n]) for n in alive.tolist()]
-    )
+    new["_record"] = _next(ranker, measured, halving, [(n, models[n]) for n in alive.tolist()])
     new["_halving"] = halving._replace(alive=alive)
     uninterrupted([*calls, (ranker.__dict__.update, new)])
 
@@ -276,7 +274,7 @@ class _Part:
         calls: list[Any] = [(setattr, self, "_done", True)]
         if self._tested:
             numbers, mix = ranker._numbers(), ranker._mix()
-            calls += record.noted(ranker._record, self._notes, numbers, mix)
+            calls.append(record.noted(ranker._record, self._notes, numbers, mix))
         uninterrupted(calls)
         if not record.rows_left(ranker._record):
             end_block(ranker)
