@@ -380,6 +380,15 @@ def trend_from(errors: np.ndarray) -> float:
 _trend_of = jit(trend_from)
 
 
+def rows_with(share: np.ndarray, rows: float) -> float:
+    """Return so many rows, or as many as have a tenth of them of the rarer class."""
+    rare = (min(share[0], share[1]) + 0.5) / (share[0] + share[1] + 1.0)
+    return rows * max(1.0, 0.1 / rare)  # type: ignore[no-any-return]
+
+
+_rows_with = jit(rows_with)
+
+
 @jit
 def _learn_curve(state, place, label, knots, shuffled, matrix, right, inputs):
     """Move the curve by one Newton step for a row, with a memory that grows up to CURVE_MEMORY.
@@ -390,7 +399,7 @@ def _learn_curve(state, place, label, knots, shuffled, matrix, right, inputs):
     state.rows[0] += 1
     memory = max(state.rows[0] / 2.0, 16.0)
     if not shuffled:
-        memory = min(memory, CURVE_MEMORY)
+        memory = min(memory, _rows_with(state.share, CURVE_MEMORY))
     kept = 1.0 - 1.0 / memory
     inputs[OFFSET], inputs[LINE] = 1.0, place
     inputs[SHAPE] = _evidence_of(place, state.shape, knots)

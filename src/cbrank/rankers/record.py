@@ -161,7 +161,10 @@ def measured(record: Record, numbers: Counts) -> Record:
         history = _shortened(np.vstack([history, [rows, auc, found[_WEIGHT]]]))
     names = ("evidence", "weight", "counts", "shape")
     changed = {name: getattr(record, name).copy() for name in names}
-    kept = _kept(rows, labels.size, shuffled(record))
+    memory = kernels.prequential.rows_with(record.share, _EVIDENCE)
+    kept = max(1.0 - 2.0 * labels.size / rows, 0.0)  # late rows weigh more, in proportion
+    if not shuffled(record):  # and fade, for learners that keep up to be told from others
+        kept = min(kept, math.exp(-labels.size / memory))
     kernels.prequential.measure(
         record.places, record.served, labels, numbers, kept, *changed.values()
     )
@@ -194,15 +197,6 @@ def _summed(auc: float, positive: int, negative: int) -> Floats:
     weight = 2.0 * positive * negative / (positive + negative)
     share = weight**2 / (positive * negative)
     return np.array([weight, weight * auc, share, share * (positive - 1), share * (negative - 1)])
-
-
-def _kept(rows: int, block: int, is_shuffled: bool) -> float:
-    """Return the share of the evidence that is left: it weighs late rows more, in proportion.
-
-    In a stream it fades besides, for learners that keep up to be told from others.
-    """
-    kept = max(1.0 - 2.0 * block / rows, 0.0)
-    return kept if is_shuffled else min(kept, math.exp(-block / _EVIDENCE))
 
 
 def _shortened(history: Floats) -> Floats:
