@@ -176,7 +176,7 @@ def next_block(record: Record, held: Floats, origin: Floats, learners: int) -> R
     rows = int(record.position[ROWS] + record.position[FILLED])
     room = min(max(SHORTEST, rows // 8), LONGEST)
     return record._replace(
-        held=held,
+        held=held.copy(),  # they may be the model's own, which goes on learning
         origin=origin if record.origin.size else record.origin,
         places=np.zeros((learners, record.places.shape[1], room)),
         served=np.zeros(room),

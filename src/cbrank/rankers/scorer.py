@@ -1,7 +1,7 @@
 """What all rankers can do once they have learned: score, predict and be measured."""
 
 from abc import ABCMeta, abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -136,6 +136,12 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         origin: NDArray[np.float64] = 0.5 * self._buffer.means[0] + 0.5 * self._buffer.means[1]
         return origin
 
+    def _of_now(self) -> Self:
+        """Return a view of the ranker whose attributes no other thread exchanges meanwhile."""
+        view = object.__new__(type(self))
+        view.__dict__.update(self.__dict__)
+        return view
+
     def _numbers(self) -> NDArray[np.int64]:
         """Return the numbers of the learners, the leader's first."""
         return _ONLY
@@ -246,7 +252,8 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             The scores.
         """
         check_is_fitted(self)
-        return self._scores(checks.check_rows(self, X, reset=False)) + self._intercept_now()
+        X, now = checks.check_rows(self, X, reset=False), self._of_now()
+        return now._scores(X) + now._intercept_now()
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class.
@@ -269,7 +276,8 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             The probabilities of the negative and of the positive class.
         """
         check_is_fitted(self)
-        positive = expit(self.log_odds(self._scores(checks.check_rows(self, X, reset=False))))
+        X, now = checks.check_rows(self, X, reset=False), self._of_now()
+        positive = expit(now.log_odds(now._scores(X)))
         return np.column_stack([1.0 - positive, positive])
 
     def log_odds(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
