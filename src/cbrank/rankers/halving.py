@@ -45,7 +45,7 @@ _TEMPERATURE = 0.01
 # equal, as at the beginning of many streams, chance is not to choose an extreme one.
 _PER_OCTAVE = 0.00025
 # Rows kept of each class: few rows have much to tell one another, many make pairs enough by themselves.
-BUFFER_AT_FIRST, BUFFER_LATER, _LATER = 200, 50, 2048
+BUFFER_AT_FIRST, BUFFER_LATER, _LATER = 200, 50, 1024
 
 
 class Halving(NamedTuple):
