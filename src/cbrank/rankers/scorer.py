@@ -16,6 +16,8 @@ from cbrank.metrics.roc import auc_of, operating_point_of
 from cbrank.rankers import checks, record
 
 _ONLY, _WHOLE, _NONE = np.zeros(1, np.int64), np.ones((1, 1)), np.zeros(0)
+# With one class so far, all rows with smaller values than this are called that.
+_LARGEST_VALUE, _LARGEST_SCORE = 1e6, 1e300
 _NORMAL_95 = 1.959963984540054  # standard errors on each side of a 95% interval
 
 
@@ -167,8 +169,9 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if self._intercept is not None:
             return self._intercept
         seen = self._buffer.seen
-        if not seen.all():
-            return float(np.sign(int(seen[1]) - int(seen[0])))
+        if not seen.all():  # rows of the class that has come, as large as rows may well be
+            reach = 1.0 + _LARGEST_VALUE * float(np.abs(self._weights()).sum())
+            return float(np.sign(int(seen[1]) - int(seen[0]))) * min(reach, _LARGEST_SCORE)
         share = (self._record.share if self._record.share.all() else seen) + 0.5
         return self._intercept_at(self._log_odds(share, seen))
 
