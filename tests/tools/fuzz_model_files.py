@@ -165,7 +165,8 @@ def _use_model(model, rows):
     """Do what score and update do."""
     with _expected():
         [chunk] = open_stream(io.BytesIO(rows), columns=model.columns, learn=False)
-        say(model, chunk.X, std=isinstance(model.ranker, CBRanker), proba=False, label=True)
+        sure = isinstance(model.ranker, CBRanker)
+        say(model, chunk.X, std=sure, confidence=sure, proba=False, label=True)
     with _expected():
         [chunk] = open_stream(io.BytesIO(rows), columns=model.columns)
         model.learn(chunk)

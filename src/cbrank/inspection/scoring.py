@@ -10,7 +10,9 @@ from cbrank.rankers.cbr import CBRanker
 from cbrank.training.model import Model
 
 
-def say(model: Model, X: Any, *, std: bool, proba: bool, label: bool) -> dict[str, list[Any]]:
+def say(
+    model: Model, X: Any, *, std: bool, confidence: bool, proba: bool, label: bool
+) -> dict[str, list[Any]]:
     """Return what a model says of rows, by the name of each column.
 
     Parameters
@@ -21,8 +23,10 @@ def say(model: Model, X: Any, *, std: bool, proba: bool, label: bool) -> dict[st
         Rows of a stream that reads with the model's columns.
     std : bool
         Whether to say how sure each score is.
-    proba : bool
+    confidence : bool
         Whether to say how sure the model is that the score reaches its threshold.
+    proba : bool
+        Whether to say with which probability each row is positive.
     label : bool
         Whether to say which label the score stands for.
 
@@ -36,12 +40,14 @@ def say(model: Model, X: Any, *, std: bool, proba: bool, label: bool) -> dict[st
     ValueError
         If the model keeps no confidence, or a row's values are so large that it has no score.
     """
-    scores, deviations = finite_scores(model, X, with_std=std or proba)
+    scores, deviations = finite_scores(model, X, with_std=std or confidence)
     said: dict[str, NDArray[Any]] = {"score": scores}
     if std:
         said["std"] = deviations
+    if confidence:
+        said["confidence"] = _reaching(model, scores, deviations)
     if proba:
-        said["proba"] = _reaching(model, scores, deviations)
+        said["proba"] = model.probabilities(X)
     if label:
         reaches = (scores >= model.ranker.threshold_).astype(np.int64)
         said["label"] = np.array(both_labels(model), dtype=object)[reaches]
@@ -84,7 +90,7 @@ def refuse_without_confidence(model: Model) -> None:
     if not knows_confidence(model):
         raise ValueError(
             f"{type(model.ranker).__name__} does not know how sure its scores are: `std` and "
-            "`proba` are for models of CBRanker."
+            "`confidence` are for models of CBRanker."
         )
 
 
