@@ -49,7 +49,7 @@ def command(output: Path, **options: Any) -> None:
 
     DATA is svmlight text, CSV or Parquet; plain, .gz, .bz2, .xz or .zst; one file, several, a
     glob in quotes, or - for standard input. It is read in chunks, in the order given; rows that are
-    sorted by label, or in no order at all, are better mixed, by --shuffle.
+    sorted by label should be mixed, by --shuffle.
 
     \b
     cbrank train clicks.svm -o clicks.model

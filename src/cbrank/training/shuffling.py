@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from cbrank.arrays import refuse_unsound
 from cbrank.streams.rows import CHUNK_BYTES
 
-Row = tuple[NDArray[Any], ...]  # its values, and their indices if it is sparse
+Row = tuple[Any, ...]  # its label, its values, and their indices if it is sparse
 Labelled = tuple[Any, NDArray[np.int64]]  # rows, dense or sparse, and their labels
 Arrays = dict[str, NDArray[Any]]
 
@@ -51,40 +51,32 @@ class Window:
 
     def __init__(self, size: int, seed: tuple[int, ...]) -> None:
         self.size, self.seed = size, seed
-        self._left = 0  # rows that have left
         self._rows: list[Row] = []
-        self._labels: list[int] = []
+        self._left = 0  # rows that have left
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def exchange(self, X: Any, y: NDArray[np.int64]) -> Labelled:
         """Take rows in, and give one for each that there is no room for."""
-        rows, labels = _apart(X), y.tolist()
+        rows, given = _apart(X, y), list[Row]()
         room = max(0, self.size - len(self))
         self._rows += rows[:room]
-        self._labels += labels[:room]
-        given: list[Row] = []
-        given_labels: list[int] = []
-        new = zip(self._draws(len(rows) - room), rows[room:], labels[room:], strict=True)
-        for draw, row, label in new:
+        for draw, row in zip(self._draws(len(rows) - room), rows[room:], strict=True):
             place = int(draw * self.size)
             given.append(self._rows[place])
-            given_labels.append(self._labels[place])
-            self._rows[place], self._labels[place] = row, label
-        return _unpacked(_together(given, X.shape[1]), X.shape[1]), np.array(given_labels, np.int64)
+            self._rows[place] = row
+        return _unpacked(_together(given, X.shape[1]), X.shape[1])
 
     def leave(self, width: int) -> Labelled:
         """Give some of the rows that wait, as so many features, and take none in."""
-        given: list[Row] = []
-        given_labels: list[int] = []
+        given = list[Row]()
         for draw in self._draws(min(AT_ONCE, len(self))):
             place = int(draw * len(self))
             given.append(self._rows[place])
-            given_labels.append(self._labels[place])
-            self._rows[place], self._labels[place] = self._rows[-1], self._labels[-1]
-            del self._rows[-1], self._labels[-1]
-        return _unpacked(_together(given, width), width), np.array(given_labels, np.int64)
+            self._rows[place] = self._rows[-1]
+            self._rows.pop()
+        return _unpacked(_together(given, width), width)
 
     def _draws(self, count: int) -> list[float]:
         """Return a number from 0 to 1 for each of the next rows that leave."""
@@ -98,15 +90,14 @@ class Window:
 
     def to_arrays(self, width: int) -> Arrays:
         """Return the rows that wait, as so many features, for a checkpoint."""
-        return _together(self._rows, width) | {"labels": np.array(self._labels, np.int64)}
+        return _together(self._rows, width)
 
     def take_up(self, arrays: Mapping[str, NDArray[Any]], width: int, rows: int) -> None:
         """Let the rows of `to_arrays` wait, of so many read; refuse arrays that are not such rows."""
         X, y = _checked(arrays, width)
         if len(y) > min(self.size, rows):
             raise ValueError(_UNFIT)
-        self._left = rows - len(y)
-        self._rows, self._labels = _apart(X), y.tolist()
+        self._rows, self._left = _apart(X, y), rows - len(y)
 
 
 class Buckets:
@@ -176,7 +167,7 @@ class _Bucket:
         self._names: list[str] = []
 
     def add(self, X: Any, y: NDArray[np.int64]) -> None:
-        arrays = _packed(X) | {"labels": y}
+        arrays = _packed(X, y)
         self._names = list(arrays)
         self.rows += len(y)
         self.size += sum(array.nbytes for array in arrays.values())
@@ -198,56 +189,61 @@ class _Bucket:
             arrays = {name: read_array(self._file) for name in self._names}
             size += sum(array.nbytes for array in arrays.values())
             if found and size > CHUNK_BYTES:
-                yield _piece(found, width)
+                yield _unpacked(_joined(found), width)
                 found, size = [], sum(array.nbytes for array in arrays.values())
             found.append(arrays)
         if found:
-            yield _piece(found, width)
+            yield _unpacked(_joined(found), width)
 
     def close(self) -> None:
         self._file.close()
 
 
+def _joined(blocks: Sequence[Arrays]) -> Arrays:
+    return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+
+
 # Rows as arrays, and one by one -------------------------------------------------------------------
 
 
-def _packed(X: Any) -> Arrays:
+def _packed(X: Any, y: NDArray[np.int64]) -> Arrays:
     if isinstance(X, np.ndarray):
-        return {"dense": X}
+        return {"labels": y, "dense": X}
     counts = np.diff(X.indptr).astype(np.int64)
-    return {"values": X.data, "indices": X.indices.astype(np.int32), "counts": counts}
+    return {"labels": y, "values": X.data, "indices": X.indices.astype(np.int32), "counts": counts}
 
 
-def _unpacked(arrays: Mapping[str, NDArray[Any]], width: int) -> Any:
+def _unpacked(arrays: Mapping[str, NDArray[Any]], width: int) -> Labelled:
+    labels = arrays["labels"]
     if "dense" in arrays:
-        return arrays["dense"]
+        return arrays["dense"], labels
     values, indices, counts = (arrays[name] for name in ("values", "indices", "counts"))
     ends = np.concatenate([[0], np.cumsum(counts)])
     if ends[-1] < 2**31:
         ends = ends.astype(np.int32)  # as readers give them, and so the indices stay
-    return csr_array((values, indices, ends), shape=(len(counts), width))
+    return csr_array((values, indices, ends), shape=(len(counts), width)), labels
 
 
-def _piece(blocks: Sequence[Arrays], width: int) -> Labelled:
-    """Return rows that were packed in several blocks."""
-    arrays = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
-    return _unpacked(arrays, width), arrays["labels"]
-
-
-def _apart(X: Any) -> list[Row]:
+def _apart(X: Any, y: NDArray[np.int64]) -> list[Row]:
     """Return rows one by one, in memory of their own: some stay long after the others."""
+    labels = y.tolist()
     if isinstance(X, np.ndarray):
-        return [(row.copy(),) for row in X]
+        return [(label, row.copy()) for label, row in zip(labels, X, strict=True)]
     ends, indices, values = X.indptr.tolist(), X.indices, X.data
-    return [(values[begin:end].copy(), indices[begin:end].copy()) for begin, end in pairwise(ends)]
+    return [
+        (label, values[begin:end].copy(), indices[begin:end].copy())
+        for label, (begin, end) in zip(labels, pairwise(ends), strict=True)
+    ]
 
 
 def _together(rows: Sequence[Row], width: int) -> Arrays:
     """Return the rows that `_apart` gave as `_packed` does."""
-    if not rows or len(rows[0]) == 1:
-        return {"dense": np.array([values for (values,) in rows]).reshape(len(rows), width)}
-    values, indices = zip(*rows, strict=True)
+    labels = np.array([row[0] for row in rows], np.int64)
+    if not rows or len(rows[0]) == 2:
+        return {"labels": labels, "dense": np.array([row[1] for row in rows]).reshape(-1, width)}
+    _, values, indices = zip(*rows, strict=True)
     return {
+        "labels": labels,
         "values": np.concatenate(values),
         "indices": np.concatenate(indices).astype(np.int32),
         "counts": np.array([len(part) for part in indices], np.int64),
@@ -263,7 +259,7 @@ def _checked(arrays: Mapping[str, NDArray[Any]], width: int) -> Labelled:
         counts, stored = arrays["counts"], len(arrays["indices"])
         if ((counts < 0) | (counts > stored)).any() or sum(counts.tolist()) != stored:
             raise ValueError(_UNFIT)
-    X, labels = _unpacked(arrays, width), arrays["labels"]
+    X, labels = _unpacked(arrays, width)
     if "dense" not in arrays:
         refuse_unsound("The window of the checkpoint", X)
     if X.shape != (len(labels), width) or not np.isin(labels, (0, 1)).all():
