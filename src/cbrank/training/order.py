@@ -166,8 +166,8 @@ def fall_in_words(ranker: Any) -> str | None:
     Parameters
     ----------
     ranker : ranker
-        A fitted ranker with ``progressive_auc_``, ``progressive_auc_interval_``, ``recent_auc_``
-        and ``n_seen_``.
+        A fitted ranker with ``progressive_auc_``, ``recent_auc_``, the intervals of both, and
+        ``n_seen_``.
 
     Returns
     -------
@@ -178,8 +178,8 @@ def fall_in_words(ranker: Any) -> str | None:
     --------
     >>> from types import SimpleNamespace
     >>> ranker = SimpleNamespace(
-    ...     progressive_auc_=0.83, progressive_auc_interval_=(0.82, 0.84), recent_auc_=0.63,
-    ...     n_seen_=np.array([26000, 19000]),
+    ...     progressive_auc_=0.83, progressive_auc_interval_=(0.82, 0.84),
+    ...     recent_auc_=0.63, recent_auc_interval_=(0.60, 0.66), n_seen_=np.array([26000, 19000]),
     ... )
     >>> fall_in_words(ranker)
     'the last 1,000 rows or so were ranked with an AUC of 0.630, all rows with 0.830'
@@ -188,24 +188,12 @@ def fall_in_words(ranker: Any) -> str | None:
     True
     """
     overall, recent = ranker.progressive_auc_, ranker.recent_auc_
-    low, high = ranker.progressive_auc_interval_
-    rows = int(ranker.n_seen_.sum())
-    if rows < 2 * _RECENT_ROWS or math.isnan(overall + recent + low + high):
-        return None
-    negatives, positives = (ranker.n_seen_ * _RECENT_ROWS / rows).tolist()
-    if min(negatives, positives) < 1:
-        return None
-    error = math.hypot((high - low) / (2 * _NORMAL_95), _auc_error(overall, positives, negatives))
-    if overall - recent < max(_LEAST_FALL, _ERRORS * error):
+    intervals = ranker.progressive_auc_interval_, ranker.recent_auc_interval_
+    error = math.hypot(*((high - low) / (2 * _NORMAL_95) for low, high in intervals))
+    fell = overall - recent >= max(_LEAST_FALL, _ERRORS * error)  # false where one is not known
+    if not fell or math.isnan(error) or ranker.n_seen_.sum() < 2 * _RECENT_ROWS:
         return None
     return (
         f"the last {_RECENT_ROWS:,} rows or so were ranked with an AUC of {recent:.3f}, all rows "
         f"with {overall:.3f}"
     )
-
-
-def _auc_error(auc: float, positives: float, negatives: float) -> float:
-    """Return the standard error of an AUC by its size and the counts (Hanley and McNeil, 1982)."""
-    one, other = auc / (2 - auc) - auc**2, 2 * auc**2 / (1 + auc) - auc**2
-    spread = auc * (1 - auc) + (positives - 1) * one + (negatives - 1) * other
-    return math.sqrt(spread / (positives * negatives))

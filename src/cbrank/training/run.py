@@ -200,14 +200,14 @@ class Run:
         rows = self.progress.rows // self.passes
         if self.shuffle is None or (self.shuffle != "all" and self.shuffle < rows):
             found = order.in_words(len(self.files)) if order else None
-            fell = fall_in_words(ranker) if hasattr(ranker, "recent_auc_") else None
+            fell = fall_in_words(ranker) if hasattr(ranker, "recent_auc_interval_") else None
         return {
             "sorted_by_label": found
             and f"the rows are sorted by label: {found}. One pass over them teaches one label at a "
             "time: mix them by `shuffle=all`, unless rows will come in this order.",
             "auc_fell": fell
-            and f"{fell}. If rows come in order of time, what they say has changed, and a model "
-            "follows that by `forgetting=...`; if not, mix them by `shuffle=all`.",
+            and f"{fell}. If rows come in order of time, what they say has changed, and a greater "
+            "`forgetting=...` follows that; if not, mix them by `shuffle=all`.",
         }
 
     def _open(self) -> Stream:
