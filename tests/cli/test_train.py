@@ -400,6 +400,18 @@ def test_lines_come_after_growing_times(here, capsys):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("shuffle", [None, 3000, "all"])
+def test_bytes_are_counted_to_the_last_also_where_rows_are_mixed(here, shuffle):
+    model = Model(cbrank.CBRanker(C=1), None, Columns())
+    run = Run(model, ["rows.svm", "more.svm"], passes=2, shuffle=shuffle)
+    counts = [run.bytes_read(stream) for stream in run]
+    read, totals = zip(*counts, strict=True)
+    size = sum((here / name).stat().st_size for name in ("rows.svm", "more.svm"))
+    times = 4 if shuffle == "all" else 2
+    assert list(read) == sorted(read)
+    assert {*totals} == {read[-1]} == {times * size}
+
+
 def test_the_auc_since_the_last_line_is_of_the_pairs_since(here):
     run = Run(Model(cbrank.CBRanker(C=0.5), None, Columns()), ["rows.svm"])
     pace = Pace(run, Clock(1.0))
