@@ -64,6 +64,8 @@ def _refuse_impossible(options: dict[str, Any], model: "Model") -> None:
     for name in ("checkpoint", "every", "resume"):
         if options[name]:
             raise click.UsageError(f"--{name} is not for a cluster: it goes on by itself.")
+    if options["shuffle"] is not None:
+        raise click.UsageError("--shuffle is not for a cluster: mix the rows of each file before.")
     if "-" in options["data"]:
         raise click.UsageError("a cluster reads files, not standard input.")
     if options["on_error"] == "skip":

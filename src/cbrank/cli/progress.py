@@ -74,14 +74,14 @@ class Pace:
         from cbrank.training.run import auc_since  # noqa: PLC0415
 
         progress, measured = self.run.progress, self.run.progressive_auc()
-        seconds, total = self.seconds(), stream.bytes_total
+        seconds, (read, total) = self.seconds(), self.run.bytes_read(stream)
         return {
             "rows": progress.rows,
             "positives": progress.positives,
             "pass": progress.passes + 1,
             "rows_per_second": round((progress.rows - self.rows_before) / max(seconds, 1e-9)),
-            "bytes_read": progress.passes * (total or 0) + stream.bytes_read,
-            "bytes_total": total and total * self.run.passes,
+            "bytes_read": read,
+            "bytes_total": total,
             "progressive_auc": _number(measured[1]),
             "progressive_auc_since": _number(auc_since(self._reported, measured)[1]),
             "seconds": round(seconds, 3),
@@ -94,15 +94,15 @@ class Pace:
 
     def _left(self, stream: "Stream") -> float | None:
         """Return the seconds that remain, by the bytes read since the run was taken up."""
-        if stream.bytes_total is None:
+        read, total = self.run.bytes_read(stream)
+        if total is None:
             return None
-        read = self.run.progress.passes * stream.bytes_total + stream.bytes_read
         self._first = self._first or (self.clock(), read)
         began, before = self._first
         if read <= before:
             return None
         speed = (self.clock() - began) / (read - before)
-        return round(speed * (stream.bytes_total * self.run.passes - read), 3)
+        return round(speed * (total - read), 3)
 
 
 def _number(value: float) -> float | None:

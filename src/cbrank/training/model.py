@@ -208,6 +208,23 @@ class Model:
         """
         return self.ranker.decision_function(self.scaled(X))
 
+    def probabilities(self, X: Any) -> NDArray[np.float64]:
+        """Return the calibrated probabilities that rows are positive, scaled as for `scores`.
+
+        Parameters
+        ----------
+        X : ndarray or csr_array of shape (n_samples, n_features)
+            Rows of a stream that reads with these columns.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Between 0 and 1.
+        """
+        ranker: Any = self.ranker
+        positive: NDArray[np.float64] = ranker.predict_proba(self.scaled(X))[:, 1]
+        return positive
+
     def scaled(self, X: Any) -> Any:
         """Return rows as the ranker takes them, nothing being learned from them.
 
