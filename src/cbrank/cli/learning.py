@@ -15,7 +15,7 @@ import click
 from cbrank.cli.errors import in_flags
 from cbrank.cli.files import check_outputs, is_same, refuse_overwriting
 from cbrank.cli.options import MOST, QUIET, READING, NumberOrWord, together
-from cbrank.cli.progress import Reporter, reporter
+from cbrank.cli.progress import Reporter, number, reporter
 
 if TYPE_CHECKING:
     from cbrank.training import Checkpoint, Model, Progress, Run
@@ -152,12 +152,12 @@ def _carry_out(run: "Run", report: Reporter, stops: "Stops") -> None:
 
 def _result(run: "Run", output: Path) -> dict[str, Any]:
     ranker, progress = run.model.ranker, run.progress
-    pairs, auc = run.progressive_auc()
     return {
         "rows": progress.rows,
         "positives": progress.positives,
         "skipped": run.skipped,
-        "progressive_auc": round(auc, 6) if pairs else None,
+        "progressive_auc": number(run.progressive_auc()[1]),
+        "recent_auc": number(ranker.recent_auc_),
         "features": int(ranker.n_features_in_),
         "C": getattr(ranker, "C_", getattr(ranker, "C", None)),
         "model": str(output),

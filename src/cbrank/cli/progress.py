@@ -82,8 +82,8 @@ class Pace:
             "rows_per_second": round((progress.rows - self.rows_before) / max(seconds, 1e-9)),
             "bytes_read": read,
             "bytes_total": total,
-            "progressive_auc": _number(measured[1]),
-            "progressive_auc_since": _number(auc_since(self._reported, measured)[1]),
+            "progressive_auc": number(measured[1]),
+            "progressive_auc_since": number(auc_since(self._reported, measured)[1]),
             "seconds": round(seconds, 3),
             "seconds_left": self._left(stream),
         }
@@ -105,7 +105,8 @@ class Pace:
         return round(speed * (total - read), 3)
 
 
-def _number(value: float) -> float | None:
+def number(value: float) -> float | None:
+    """Return a number as ``--json`` shows it, None if it is not known."""
     return None if value != value else round(value, 6)  # noqa: PLR0124
 
 
@@ -215,11 +216,12 @@ class TextReporter(Reporter):
         click.echo(in_words(facts), err=True)
 
     def done(self, facts: dict[str, Any]) -> None:
-        auc, skipped = facts["progressive_auc"], facts["skipped"]
+        auc, recent, skipped = (facts[name] for name in ("progressive_auc", "recent_auc", "skipped"))
         click.echo(
             f"Learned from {facts['rows']:,} rows, {facts['positives']:,} of them positive"
             + (f" ({skipped:,} malformed ones skipped)" if skipped else "")
             + (f": progressive AUC {auc:.4f}" if auc is not None else "")
+            + (f", of late {recent:.4f}" if recent is not None else "")
             + f", {facts['features']:,} features"
             + (f", C {facts['C']:g}" if facts["C"] is not None else "")
             + f". Model: {facts['model']}"

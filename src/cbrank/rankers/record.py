@@ -226,6 +226,11 @@ def auc_of(record: Record, *, recent: bool = False) -> float:
     return float(total / weight) if weight else math.nan
 
 
+def weight_of(record: Record) -> float:
+    """Return the effective rows of all blocks: a block of p and n rows counts 2 p n / (p + n)."""
+    return float(record.sums[0, _WEIGHT])
+
+
 def deviation_of(record: Record, *, recent: bool = False) -> float:
     """Return the standard error of `auc_of` (Hanley and McNeil 1982, at the mean AUC)."""
     sums, auc = record.sums[int(recent)], auc_of(record, recent=recent)

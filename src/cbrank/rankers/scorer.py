@@ -82,6 +82,16 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return record.auc_of(self._record)
 
     @property
+    def progressive_auc_weight_(self) -> float:
+        """Effective rows behind `progressive_auc_`: 2 p n / (p + n) for p and n rows of a block.
+
+        Between two moments of a stream, the AUC times this weight grows by the AUC of the blocks
+        that ended since, times theirs.
+        """
+        self._fitted("progressive_auc_weight_")
+        return record.weight_of(self._record)
+
+    @property
     def progressive_auc_interval_(self) -> tuple[float, float]:
         """Ends of the 95% confidence interval of `progressive_auc_`."""
         self._fitted("progressive_auc_interval_")

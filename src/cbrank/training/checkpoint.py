@@ -35,10 +35,10 @@ class Progress:
         The passes that are over.
     rows, positives : int
         The rows learned from, in all passes.
-    pairs_before : int
-        The pairs that the model had met before this run.
+    weight_before : float
+        The effective rows behind the progressive AUC of the model before this run.
     auc_before : float
-        Its progressive AUC then.
+        That AUC.
     order : LabelOrder or None
         How the labels followed each other in the first pass; None in a run that did not look.
     waiting : dict of str to ndarray
@@ -55,7 +55,7 @@ class Progress:
     passes: int = 0
     rows: int = 0
     positives: int = 0
-    pairs_before: int = 0
+    weight_before: float = 0.0
     auc_before: float = 0.0
     order: LabelOrder | None = field(default_factory=LabelOrder)
     waiting: dict[str, NDArray[Any]] = field(default_factory=dict, compare=False)
@@ -77,18 +77,35 @@ class Progress:
     @classmethod
     def from_json(cls, facts: dict[str, Any]) -> Self:
         """Take the progress from what `to_json` gave; anything else is a ValueError."""
-        facts = {"order": None} | facts  # runs of version 0.1.0 did not look
+        facts = _of_now(facts)
         if facts.keys() != {own.name for own in fields(cls) if own.compare}:
             raise ValueError("its progress makes no sense")
-        counts = [facts[name] for name in ("passes", "rows", "positives", "pairs_before")]
-        auc, place = facts["auc_before"], facts["position"]
+        counts = [facts[name] for name in ("passes", "rows", "positives")]
+        measured, place = (facts["weight_before"], facts["auc_before"]), facts["position"]
         whole = all(type(count) is int and 0 <= count < 2**63 for count in counts)
-        if not whole or type(auc) is not float or not 0.0 <= auc <= 1.0:
+        known = all(
+            type(number) is float and 0.0 <= number <= most
+            for number, most in zip(measured, (2.0**63, 1.0), strict=True)
+        )
+        if not (whole and known):
             raise ValueError(f"its progress makes no sense: {facts}")
         if not (place is None or type(place) is dict):
             raise ValueError("its progress makes no sense: it has no position")
         position = place and Position.from_json(place)
         return cls(**facts | {"position": position, "order": _order_of(facts["order"])})
+
+
+def _of_now(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return facts as this version has them.
+
+    Runs of version 0.1.0 did not look at the order of labels, and counted pairs. The AUC of their
+    models is measured from here on.
+    """
+    if "pairs_before" not in facts:
+        return facts
+    new = {"order": None, "weight_before": 0.0} | facts | {"auc_before": 0.0}
+    del new["pairs_before"]
+    return new
 
 
 def _order_of(facts: Any) -> LabelOrder | None:

@@ -180,18 +180,23 @@ class Model:
             if self.scaler is not None:
                 self.scaler.resize(width)
 
-    def learn(self, chunk: Chunk) -> None:
+    def learn(self, chunk: Chunk, *, again: bool = False) -> None:
         """Go on learning, features included that were not seen before.
 
         Parameters
         ----------
         chunk : Chunk
             Rows of a stream that reads with these columns.
+        again : bool, default=False
+            Whether they were learned from before, in an earlier pass: then they test nothing.
         """
         assert chunk.y is not None
         X = chunk.X if self.scaler is None else self.scaler.learn_transform(chunk.X)
         self._make_room(X.shape[1])
-        self.ranker.partial_fit(X, chunk.y, classes=[0, 1])
+        if again:
+            self.ranker.learn_again(X, chunk.y)
+        else:
+            self.ranker.partial_fit(X, chunk.y, classes=[0, 1])
 
     def scores(self, X: Any) -> NDArray[np.float64]:
         """Return the scores of rows, scaled by what was learned so far.

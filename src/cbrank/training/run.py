@@ -6,7 +6,6 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from cbrank.rankers.cbr import CBRanker
 from cbrank.streams import Chunk, FileMark, Position, Stream, open_stream
 from cbrank.streams.position import MOST_FILES
 from cbrank.training.checkpoint import Checkpoint, Progress
@@ -150,17 +149,17 @@ class Run:
         if self.checkpoint:
             self.checkpoint.remove()
 
-    def progressive_auc(self) -> tuple[int, float]:
-        """Return how well the pairs of this run were ranked before they were learned from.
+    def progressive_auc(self) -> tuple[float, float]:
+        """Return how well the rows of this run were ranked before they were learned from.
 
         Returns
         -------
-        pairs : int
-            How many there were.
+        weight : float
+            The effective rows behind the AUC, as in ``progressive_auc_weight_``.
         auc : float
-            The share ranked right, ties counted half; NaN if there were none.
+            The mean AUC of the blocks that ended in this run; NaN if there was none.
         """
-        before = self.progress.pairs_before, self.progress.auc_before
+        before = self.progress.weight_before, self.progress.auc_before
         return auc_since(before, _measured(self.model))
 
     def bytes_read(self, stream: Stream) -> tuple[int, int | None]:
@@ -200,7 +199,7 @@ class Run:
         rows = self.progress.rows // self.passes
         if self.shuffle is None or (self.shuffle != "all" and self.shuffle < rows):
             found = order.in_words(len(self.files)) if order else None
-            fell = fall_in_words(ranker) if hasattr(ranker, "recent_auc_interval_") else None
+            fell = fall_in_words(ranker)
         return {
             "sorted_by_label": found
             and f"the rows are sorted by label: {found}. One pass over them teaches one label at a "
@@ -240,7 +239,7 @@ class Run:
 
     def _learn(self, chunk: Chunk) -> None:
         assert chunk.y is not None
-        self.model.learn(chunk)
+        self.model.learn(chunk, again=self.progress.passes > 0)
         if not self._is_writable:  # better refused now than after the last row
             self.model.refuse_unwritable()
             self._is_writable = True
@@ -296,25 +295,26 @@ class Run:
         self._mixed = None
 
 
-def _measured(model: Model) -> tuple[int, float]:
-    """Return the pairs that a ranker has met and its progressive AUC."""
+def _measured(model: Model) -> tuple[float, float]:
+    """Return the effective rows behind a ranker's progressive AUC, and the AUC; zeros before both."""
     ranker = model.ranker
-    if not isinstance(ranker, CBRanker) or not ranker.__sklearn_is_fitted__():
-        return 0, 0.0
-    return ranker.n_pairs_, ranker.progressive_auc_ if ranker.n_pairs_ else 0.0
+    if not ranker.__sklearn_is_fitted__() or not ranker.progressive_auc_weight_:
+        return 0.0, 0.0
+    return ranker.progressive_auc_weight_, ranker.progressive_auc_
 
 
-def auc_since(before: tuple[int, float], now: tuple[int, float]) -> tuple[int, float]:
-    """Return the pairs between two measurements, and the share of them ranked right.
+def auc_since(before: tuple[float, float], now: tuple[float, float]) -> tuple[float, float]:
+    """Return the effective rows between two measurements of an AUC, and the AUC of these.
 
     Examples
     --------
-    >>> auc_since((100, 0.5), (200, 0.75))
-    (100, 1.0)
+    >>> auc_since((100.0, 0.5), (200.0, 0.75))
+    (100.0, 1.0)
     """
-    pairs = now[0] - before[0]
-    if not pairs:
-        return 0, math.nan
+    weight = now[0] - before[0]
+    if weight <= 0.0:
+        return 0.0, math.nan
     if not before[0]:
         return now
-    return pairs, (now[0] * now[1] - before[0] * before[1]) / pairs
+    auc = (now[0] * now[1] - before[0] * before[1]) / weight
+    return weight, min(max(auc, 0.0), 1.0)  # which rounding may miss
