@@ -217,7 +217,10 @@ class CBRanker(Ranker):
 
     def _mix(self) -> NDArray[np.float64]:
         """Return the weights of the readouts of each learner left in what is served."""
-        return halving.mixture(self._record.evidence, self._numbers(), self._readouts())
+        chosen = getattr(self, "_halving", None)
+        return halving.mixture(
+            chosen, self._record.evidence, self._numbers(), self._readouts()
+        )
 
     def _readout(self, model: Any, readout: int, columns: Any) -> NDArray[np.float64]:
         if readout:

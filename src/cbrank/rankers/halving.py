@@ -41,6 +41,9 @@ FORGETS = 0.003
 # Difference of two AUCs that makes one readout weigh e times the other. Between 0.005 and 0.02 nothing
 # changes by more than chance (docs/defaults.md).
 _TEMPERATURE = 0.01
+# AUC by which a learner must be ahead per octave that its C is from the likeliest: where all are nearly
+# equal, as at the beginning of many streams, chance is not to choose an extreme one.
+_PER_OCTAVE = 0.00025
 # Rows kept of each class: few rows have much to tell one another, many make pairs enough by themselves.
 BUFFER_AT_FIRST, BUFFER_LATER, _LATER = 200, 50, 2048
 _TRIES = 16  # to end a part that is interrupted, or fails, again and again
@@ -83,13 +86,14 @@ def of_stack(models: Any, place: int) -> Any:
 # Who leads, who leaves and who weighs what ---------------------------------------------------------
 
 
-def mixture(evidence: Floats, alive: Places, readouts: Places) -> Floats:
-    """Return the weights of the readouts of the learners left; others than `readouts` have none."""
+def mixture(halving: Halving | None, evidence: Floats, alive: Places, readouts: Places) -> Floats:
+    """Return the weights of the readouts of some learners; others than `readouts` have none."""
     mix = np.zeros((alive.size, evidence.shape[1]))
-    if alive.size == readouts.size == 1:
-        mix[0, readouts] = 1.0
+    if halving is None:
+        mix[:, readouts] = 1.0
         return mix
-    known = evidence[alive][:, readouts]
+    unlikely = np.abs(np.log2(halving.C[alive]) - _LIKELIEST)
+    known = evidence[alive][:, readouts] - _PER_OCTAVE * unlikely[:, None]
     weights = np.exp((known - known.max()) / _TEMPERATURE)
     mix[:, readouts] = weights / weights.sum()
     return mix
@@ -98,9 +102,9 @@ def mixture(evidence: Floats, alive: Places, readouts: Places) -> Floats:
 def ranked(halving: Halving, evidence: Floats, readouts: Places) -> Places:
     """Return the numbers of the learners left, the best first."""
     alive = halving.alive
-    auc = evidence[alive][:, readouts].max(axis=1)
+    weight = mixture(halving, evidence, alive, readouts).sum(axis=1)
     unlikely = np.abs(np.log2(halving.C[alive]) - _LIKELIEST)
-    return alive[np.lexsort((alive, unlikely, -auc))]
+    return alive[np.lexsort((alive, unlikely, -weight))]
 
 
 def is_due(seen: Places, halving: Halving) -> bool:
@@ -134,7 +138,7 @@ def end_block(ranker: "CBRanker") -> None:
     measured = record.measured(ranker._record, ranker._numbers())
     halving: Halving | None = getattr(ranker, "_halving", None)
     if halving is None:
-        ranker._record = _next(ranker, measured, ranker._learners())
+        ranker._record = _next(ranker, measured, None, ranker._learners())
         return
     models = dict(ranker._learners())
     order = ranked(halving, measured.evidence, ranker._readouts())
@@ -158,17 +162,22 @@ def end_block(ranker: "CBRanker") -> None:
             new["_others"] = stacked(ranker._model, 0)
         if leader != halving.alive[0]:
             new["_model"] = type(ranker._model)(*(array.copy() for array in models[leader]))
-    new["_record"] = _next(ranker, measured, [(n, models[n]) for n in alive.tolist()])
+    new["_record"] = _next(
+        ranker, measured, halving, [(n, models[n]) for n in alive.tolist()]
+    )
     new["_halving"] = halving._replace(alive=alive)
     uninterrupted([*calls, (ranker.__dict__.update, new)])
 
 
 def _next(
-    ranker: "CBRanker", measured: record.Record, learners: list[tuple[int, Any]]
+    ranker: "CBRanker",
+    measured: record.Record,
+    halving: Halving | None,
+    learners: list[tuple[int, Any]],
 ) -> record.Record:
     """Return the record of the next block, tested by what these learners serve."""
     numbers = np.array([number for number, _ in learners])
-    mix = mixture(measured.evidence, numbers, ranker._readouts())
+    mix = mixture(halving, measured.evidence, numbers, ranker._readouts())
     held = ranker._mixed(measured, mix, learners, slice(None)).weights
     return record.next_block(measured, held, ranker._origin(), len(learners))
 
