@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cbrank.cli.files import check_outputs
-from cbrank.cli.progress import number, reporter
+from cbrank.cli.progress import reporter, shown
 
 if TYPE_CHECKING:
     from cbrank.dask import DaskRanker
@@ -93,8 +93,8 @@ def _result(ranker: "DaskRanker", output: Path) -> dict[str, Any]:
         "rows": int(ranker.n_seen_.sum()),
         "positives": int(ranker.n_seen_[1]),
         "skipped": 0,
-        "progressive_auc": number(ranker.progressive_auc_),
-        "recent_auc": number(ranker.recent_auc_),
+        "progressive_auc": shown(ranker.progressive_auc_),
+        "recent_auc": shown(ranker.recent_auc_),
         "features": int(ranker.n_features_in_),
         "C": ranker.C_,
         "model": str(output),

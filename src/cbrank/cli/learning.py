@@ -15,7 +15,7 @@ import click
 from cbrank.cli.errors import in_flags
 from cbrank.cli.files import check_outputs, is_same, refuse_overwriting
 from cbrank.cli.options import MOST, QUIET, READING, NumberOrWord, together
-from cbrank.cli.progress import Reporter, number, reporter
+from cbrank.cli.progress import Reporter, reporter, shown
 
 if TYPE_CHECKING:
     from cbrank.training import Checkpoint, Model, Progress, Run
@@ -156,8 +156,8 @@ def _result(run: "Run", output: Path) -> dict[str, Any]:
         "rows": progress.rows,
         "positives": progress.positives,
         "skipped": run.skipped,
-        "progressive_auc": number(run.progressive_auc()[1]),
-        "recent_auc": number(ranker.recent_auc_),
+        "progressive_auc": shown(run.progressive_auc()[1]),
+        "recent_auc": shown(ranker.recent_auc_),
         "features": int(ranker.n_features_in_),
         "C": getattr(ranker, "C_", getattr(ranker, "C", None)),
         "model": str(output),

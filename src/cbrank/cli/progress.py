@@ -82,8 +82,8 @@ class Pace:
             "rows_per_second": round((progress.rows - self.rows_before) / max(seconds, 1e-9)),
             "bytes_read": read,
             "bytes_total": total,
-            "progressive_auc": number(measured[1]),
-            "progressive_auc_since": number(auc_since(self._reported, measured)[1]),
+            "progressive_auc": shown(measured[1]),
+            "progressive_auc_since": shown(auc_since(self._reported, measured)[1]),
             "seconds": round(seconds, 3),
             "seconds_left": self._left(stream),
         }
@@ -105,7 +105,7 @@ class Pace:
         return round(speed * (total - read), 3)
 
 
-def number(value: float) -> float | None:
+def shown(value: float) -> float | None:
     """Return a number as ``--json`` shows it, None if it is not known."""
     return None if value != value else round(value, 6)  # noqa: PLR0124
 
@@ -216,7 +216,9 @@ class TextReporter(Reporter):
         click.echo(in_words(facts), err=True)
 
     def done(self, facts: dict[str, Any]) -> None:
-        auc, recent, skipped = (facts[name] for name in ("progressive_auc", "recent_auc", "skipped"))
+        auc, recent, skipped = (
+            facts[name] for name in ("progressive_auc", "recent_auc", "skipped")
+        )
         click.echo(
             f"Learned from {facts['rows']:,} rows, {facts['positives']:,} of them positive"
             + (f" ({skipped:,} malformed ones skipped)" if skipped else "")

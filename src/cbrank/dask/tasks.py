@@ -80,9 +80,7 @@ def start(ranker: "CBRanker", schema: Schema) -> "CBRanker":
     return ranker
 
 
-def learn(
-    partition: Partition, prior: "CBRanker", seed: Seed, again: bool = False
-) -> "CBRanker":
+def learn(partition: Partition, prior: "CBRanker", seed: Seed, again: bool = False) -> "CBRanker":
     """Return what `prior` becomes by learning from a partition, perhaps not for the first time."""
     random, ranker = seed.generator(partition, prior), deepcopy(prior)
     ranker.reseed(int(random.integers(1, 2**63)))

@@ -452,7 +452,7 @@ class Ranker(Stateful):
     def _end_block(self) -> None:
         """Measure the block, which is full, and begin another that the weights of now will test."""
         measured = record.measured(self._record, self._numbers())
-        self._record = record.next_block(measured, self._weights().copy(), self._origin(), 1)
+        self._record = record.next_block(measured, self._weights(), self._origin(), 1)
 
     @property
     def diverged_(self) -> bool:

@@ -1,6 +1,7 @@
 """What all rankers can do once they have learned: score, predict and be measured."""
 
 from abc import ABCMeta, abstractmethod
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -153,6 +154,10 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def _mix(self) -> NDArray[np.float64]:
         """Return the weights of their readouts in what is served."""
         return _WHOLE
+
+    def _readout_weights(self) -> Iterator[tuple[int, int, NDArray[np.float64]]]:
+        """Yield the number of each learner, the number of each of its readouts, and its weights."""
+        yield 0, 0, self._weights()
 
     def _trend(self) -> float:
         """Return what the errors of the latest rows add to log odds."""
