@@ -38,6 +38,7 @@ _TREND_PRIOR = 5.0  # weight of "no trend", in units of p (1 - p)
 _LEAST_GAP = 0.25
 _FARTHEST = 20.0  # distances of a score from the midpoint that the curve takes seriously
 _LARGEST_LOGIT = 30.0
+_LARGEST = np.finfo(np.float64).max
 _FLATTEST = 0.05  # least factors of the shape and of the place together
 # The shape of the curve: rows are counted in BINS, finest within _CORE of the midpoint; groups of at
 # least _FEWEST_ROWS make up to SHAPE_KNOTS - 1 knots; each is shrunk by so many rows towards what it was.
@@ -426,6 +427,12 @@ def _learn_curve(state, place, label, knots, shuffled, matrix, right, inputs):
     state.share[label] += 1.0
 
 
+@jit
+def _finite(score):
+    """Return a score that can be saved: what has overflowed becomes the largest number."""
+    return 0.0 if score != score else min(max(score, -_LARGEST), _LARGEST)
+
+
 @kernel
 def follow(said, tested, labels, learners, mix, block, readouts, state, by_scores, shuffled):
     """Turn the notes on rows into places, and let the curve learn from them.
@@ -445,7 +452,8 @@ def follow(said, tested, labels, learners, mix, block, readouts, state, by_score
                 own = _place(said[k, row, r], labels[row], level, centre, memory, by_scores)
                 block.places[k, r, at] = own
                 place += mix[k, r] * own
-        block.served[at], block.tested[at], block.labels[at] = place, tested[row], labels[row]
+        block.served[at], block.labels[at] = place, labels[row]
+        block.tested[at] = _finite(tested[row])
         at += 1
         _learn_curve(state, place, labels[row], knots, shuffled, matrix, right, inputs)
     block.position[1] = at

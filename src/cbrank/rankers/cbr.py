@@ -1,7 +1,7 @@
 """Confidence-weighted bipartite ranking."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import copy, deepcopy
 from operator import itemgetter
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -33,7 +33,7 @@ _NEGLIGIBLE = 1e-6  # weight of a readout that is left out of what is served
 class Learned(NamedTuple):
     """What a `CBRanker` has learned."""
 
-    model: Any  # FullModel, DiagonalModel or SparseModel of the kernels
+    models: dict[int, Any]  # of the kernels, by the number of the learner, the leader's first
     buffer: Any
     record: record.Record
     halving: Halving | None  # where the choice of C stands, if C is "auto"
@@ -229,6 +229,11 @@ class CBRanker(Ranker):
             return kernels.confidence.averaged_mean(model, columns)
         return np.ascontiguousarray(model.mu[columns])
 
+    def _readout_weights(self) -> Iterator[tuple[int, int, Floats]]:
+        for number, model in self._learners():
+            for readout in range(2):
+                yield number, readout, self._readout(model, readout, slice(None))
+
     def _mixed(self, held: record.Record, mix: Floats, learners: Learners, columns: Any) -> Mixture:
         """Return the mixture of readouts in the unit of the one that weighs most, in some columns."""
         centred, parts = bool(held.origin.size), []
@@ -283,7 +288,7 @@ class CBRanker(Ranker):
         Returns
         -------
         Learned
-            Its model, its buffer and where its choice of C stands; not copied.
+            Its models, its buffer, its record and where its choice of C stands; not copied.
 
         Examples
         --------
@@ -292,7 +297,8 @@ class CBRanker(Ranker):
         >>> ranker.learned().buffer.seen
         array([1, 1])
         """
-        return Learned(self._model, self._buffer, self._record, getattr(self, "_halving", None))
+        models, choice = dict(self._learners()), getattr(self, "_halving", None)
+        return Learned(models, self._buffer, self._record, choice)
 
     def prior(self) -> Any:
         """Return the model before the first row.
@@ -316,7 +322,7 @@ class CBRanker(Ranker):
         Parameters
         ----------
         learned : Learned
-            What the other has learned, which becomes its own; with C "auto", one C must be left.
+            What the other has learned, which becomes its own.
 
         Returns
         -------
@@ -327,17 +333,23 @@ class CBRanker(Ranker):
         --------
         >>> from cbrank import CBRanker
         >>> ranker = CBRanker(C=1.0).partial_fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
-        >>> ranker.like(ranker.learned()._replace(model=ranker.prior())).coef_
+        >>> ranker.like(ranker.learned()._replace(models={0: ranker.prior()})).coef_
         array([[0., 0.]])
         """
         other = copy(self)
         for name in {"_model", "_buffer", "_record", "_others", "_halving"} & vars(other).keys():
             delattr(other, name)
         other = deepcopy(other)
-        other._model, other._buffer, other._record = learned[:3]
+        models, other._buffer, other._record = learned[:3]
+        numbers = np.array([*models])
         if learned.halving is not None:
-            other._others = halving.stacked(learned.model, 0)
-            other._halving = learned.halving
+            left = learned.halving._replace(alive=numbers)
+            numbers = halving.ranked(left, learned.record.evidence, other._readouts())
+            other._halving = left._replace(alive=numbers)
+            other._others = halving.stack(
+                [models[number] for number in numbers[1:]], models[numbers[0]]
+            )
+        other._model = models[numbers[0]]
         other._intercept = None
         other._record = record.next_block(
             other._record, other._weights(), other._origin(), len(other._learners())

@@ -77,6 +77,13 @@ def stacked(model: Any, count: int) -> Any:
     return type(model)(*(np.repeat(array[None], count, axis=0) for array in model))
 
 
+def stack(models: "Sequence[Any]", like: Any) -> Any:
+    """Return models stacked along a new first axis of their arrays; one like them if there is none."""
+    if not models:
+        return stacked(like, 0)
+    return type(like)(*map(np.stack, zip(*models, strict=True)))
+
+
 def of_stack(models: Any, place: int) -> Any:
     """Return one of the stacked models: a view, so that learning changes the stack."""
     return type(models)(*(array[place] for array in models))
@@ -123,15 +130,6 @@ def left_after(order: Places, cut: bool) -> Places:
     return order[np.isin(order, np.append(kept, FORGETFUL))]
 
 
-def ended(halvings: "Sequence[Halving]", rows: "Sequence[int]") -> Halving:
-    """Return the end of several that went on apart: the C that led most rows is left."""
-    votes = np.zeros(FORGETFUL)
-    for halving, count in zip(halvings, rows, strict=True):
-        choosing = halving.alive[halving.alive != FORGETFUL]
-        votes[choosing[0]] += count
-    return halvings[0]._replace(alive=np.array([votes.argmax()]))
-
-
 def end_block(ranker: "CBRanker") -> None:
     """Measure the block of a ranker; choose who leads, who leaves, and what is served from now on."""
     measured = record.measured(ranker._record, ranker._numbers())
@@ -154,11 +152,7 @@ def end_block(ranker: "CBRanker") -> None:
         calls = _exchange(ranker._model, models[leader]) if place else []
     else:
         alive = kept
-        stacks = [[*arrays] for arrays in zip(*(models[n] for n in kept[1:].tolist()), strict=True)]
-        if stacks:
-            new["_others"] = type(ranker._model)(*map(np.stack, stacks))
-        else:
-            new["_others"] = stacked(ranker._model, 0)
+        new["_others"] = stack([models[number] for number in kept[1:].tolist()], ranker._model)
         if leader != halving.alive[0]:
             new["_model"] = type(ranker._model)(*(array.copy() for array in models[leader]))
     new["_record"] = _next(ranker, measured, halving, [(n, models[n]) for n in alive.tolist()])

@@ -94,6 +94,11 @@ def set_shuffled(record: Record, is_shuffled: bool) -> None:
     record.memory[0] = _EVER if is_shuffled else kernels.prequential.MEMORY
 
 
+def memories() -> tuple[float, float]:
+    """Return what `memory` may be: of a stream, and of rows in random order."""
+    return kernels.prequential.MEMORY, _EVER
+
+
 def rows_left(record: Record) -> int:
     """Return how many rows the block has room for."""
     return int(record.tested.size - record.position[FILLED])
@@ -218,6 +223,11 @@ def auc_of(record: Record, *, recent: bool = False) -> float:
     return float(total / weight) if weight else math.nan
 
 
+def weight_of(record: Record) -> float:
+    """Return the effective rows of all blocks: a block of p and n rows counts 2 p n / (p + n)."""
+    return float(record.sums[0, _WEIGHT])
+
+
 def deviation_of(record: Record, *, recent: bool = False) -> float:
     """Return the standard error of `auc_of` (Hanley and McNeil 1982, at the mean AUC)."""
     sums, auc = record.sums[int(recent)], auc_of(record, recent=recent)
@@ -233,23 +243,18 @@ def deviation_of(record: Record, *, recent: bool = False) -> float:
 def merged(records: Sequence[Record], prior: Record | None) -> Record:
     """Return the record of rankers that learned apart, in this order; rows of a block are left out."""
     rows = np.array([max(float(record.learned[0]), 1.0) for record in records])
-    again = len(records) - 1 if prior is not None else 0
     first, last = records[0], records[-1]
 
     def summed(field: str) -> NDArray[Any]:
         total = sum(getattr(record, field) for record in records)
         if prior is not None:
-            total = total - again * getattr(prior, field)
-        return np.maximum(total, 0)
+            total = total - (len(records) - 1) * getattr(prior, field)
+        return np.asarray(total)
 
     def mean(field: str) -> Floats:
         return np.average([getattr(record, field) for record in records], axis=0, weights=rows)
 
-    information = [record.information for record in records]
-    pulls = [own @ record.curve for own, record in zip(information, records, strict=True)]
-    curve = np.linalg.solve(sum(information) + 1e-9 * np.eye(4), sum(pulls))
-    sums = np.stack([summed("sums")[0], sum(record.sums[1] for record in records)])
-    counts = summed("counts")
+    counts = _counts(sum(record.counts for record in records), summed("counts"))
     whole = first._replace(
         memory=last.memory.copy(),
         counts=counts,
@@ -257,18 +262,48 @@ def merged(records: Sequence[Record], prior: Record | None) -> Record:
         level=mean("level"),
         centre=mean("centre"),
         evidence=mean("evidence"),
-        weight=summed("weight"),
-        curve=np.asarray(curve, np.float64),
-        information=np.mean(information, axis=0),
+        weight=np.maximum(summed("weight"), 0.0),
+        curve=_curve(records),
+        information=_information([record.information for record in records], summed("information")),
         errors=last.errors.copy(),
-        share=summed("share"),
-        learned=summed("learned"),
-        sums=sums,
+        share=np.maximum(summed("share"), 0.0),
+        learned=np.maximum(summed("learned"), 0),
+        sums=np.maximum([summed("sums")[0], _recent(records, prior)], 0.0),
         history=_histories(records, prior),
     )
-    tested = np.array([record.position[ROWS] for record in records]).sum()
-    tested -= again * (prior.position[ROWS] if prior is not None else 0)
-    return whole._replace(position=np.array([max(int(tested), 0), 0]))
+    return whole._replace(position=np.array([max(int(summed("position")[ROWS]), 0), 0]))
+
+
+def _curve(records: Sequence[Record]) -> Floats:
+    """Return the mean of the curves, each weighing as much as it knows."""
+    known = sum(record.information for record in records) + 1e-9 * np.eye(4)
+    pulls = sum(record.information @ (record.curve - records[0].curve) for record in records)
+    return np.asarray(records[0].curve + np.linalg.solve(known, pulls), np.float64)
+
+
+def _information(parts: Sequence[Floats], total: Floats) -> Floats:
+    """Return the information of all, or its mean where a prior that has faded makes it negative."""
+    total = 0.5 * (total + total.T)
+    sound = np.linalg.eigvalsh(total).min() > 0.0
+    return total if sound else np.mean(parts, axis=0)
+
+
+def _counts(every: Floats, once: Floats) -> Floats:
+    """Return counts with the prior's rows taken `once`; places stay those of `every` count."""
+    rows = np.maximum(once[:2], 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        places = np.nan_to_num(every[2] / every[:2].sum(axis=0))
+    return np.vstack([rows, places * rows.sum(axis=0)])
+
+
+def _recent(records: Sequence[Record], prior: Record | None) -> Floats:
+    """Return the recent sums of rankers whose rows follow one another."""
+    begun, known = (prior.sums[1], prior.position[ROWS]) if prior is not None else (np.zeros(5), 0)
+    total = begun
+    for record in records:
+        left = _faded(int(record.position[ROWS] - known))[1]
+        total = total * left + (record.sums[1] - begun * left)
+    return np.asarray(total)
 
 
 def _histories(records: Sequence[Record], prior: Record | None) -> Floats:
