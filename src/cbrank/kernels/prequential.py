@@ -430,7 +430,7 @@ def _learn_curve(state, place, label, knots, shuffled, matrix, right, inputs):
 @jit
 def _finite(score):
     """Return a score that can be saved: what has overflowed becomes the largest number."""
-    return 0.0 if score != score else min(max(score, -_LARGEST), _LARGEST)
+    return 0.0 if math.isnan(score) else min(max(score, -_LARGEST), _LARGEST)
 
 
 @kernel
