@@ -26,7 +26,7 @@ from cbrank.atomic import atomic_write
 Arrays = dict[str, NDArray[Any]]
 Facts = dict[str, Any]
 
-FORMAT = 2
+FORMAT = 3
 LARGEST_HEADER = 2**20
 
 # JSON takes up to a hundred times its letters as objects, so it may not have as many as it could.
