@@ -140,7 +140,7 @@ def read(path: str | os.PathLike[str]) -> tuple[Arrays, Facts]:
     >>> path = Path(tempfile.mkdtemp(), "notes")
     >>> write(path, {"seen": [3, 4]}, {"rows": 7})
     >>> read(path)[1]["format"]
-    2
+    3
     """
     try:
         if not stat.S_ISREG(Path(path).stat().st_mode):
