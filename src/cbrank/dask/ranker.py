@@ -117,7 +117,7 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
       partitions again after they were. ``cbrank train --scheduler ... --passes N`` is ``rounds=N``.
     * `class_weight` "balanced": goes by the running counts of each partition.
     * `forgetting`: within each partition, for a single round of `fit`. Rankers that have forgotten
-      part of what they went on from cannot be merged.
+      part of what they went on from cannot be merged. With "auto" nothing is forgotten.
     * `random_state`: each partition has a generator of its own, which depends on this seed, on the
       partition's number and on the rows learned from before.
 
@@ -232,7 +232,8 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _learn(
         self, partitions: Partitions, prior: CBRanker | None, classes: ArrayLike | None
     ) -> Self:
-        if self.ranker.forgetting and (prior is not None or self.rounds > 1):
+        forgets = self.ranker.forgetting not in {"auto", 0.0}
+        if forgets and (prior is not None or self.rounds > 1):
             raise ValueError(
                 f"forgetting is {self.ranker.forgetting}, and rankers that have forgotten part of "
                 "what they went on from cannot be merged: use rounds=1 and fit, or go on with "
@@ -248,7 +249,8 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 model = delayed(prior, traverse=False)
             for round_ in range(1, self.rounds + 1):
                 label = f"Round {round_} of {self.rounds}" if self.rounds > 1 else "Partitions"
-                model = self._round(client, label, partitions.parts(), model, seed)
+                parts, again = partitions.parts(), round_ > 1
+                model = self._round(client, label, parts, model, seed, again=again)
             merged = model.result()
         self._keep(merged, chosen, partitions, anew=prior is None)
         return self
@@ -284,10 +286,17 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return delayed(tasks.start)(ranker, schema), chosen
 
     def _round(
-        self, client: Client, label: str, parts: Sequence[Partition], prior: Any, seed: Seed
+        self,
+        client: Client,
+        label: str,
+        parts: Sequence[Partition],
+        prior: Any,
+        seed: Seed,
+        *,
+        again: bool,
     ) -> Any:
         """Learn from all partitions; return the merged ranker, which stays on the cluster."""
-        learned = [delayed(tasks.learn)(part, prior, seed) for part in parts]
+        learned = [delayed(tasks.learn)(part, prior, seed, again) for part in parts]
         merged = tasks.tree_reduced(learned, lambda some: delayed(tasks.merged)(some, prior))
         model = delayed(tasks.end_of_round)(merged, prior, len(parts))
         shown = self.progress and cluster.at_terminal()

@@ -199,14 +199,39 @@ class Ranker(Stateful):
             batch = Batch(X, labels, weights, np.arange(X.shape[0]))
             self._learn(batch, self._settings().parameters)
 
-    def _go_on(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
+    def learn_again(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn once more from rows of the stream, as a further pass does: they test nothing.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Rows that `partial_fit` has learned from.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights.
+
+        Returns
+        -------
+        self : object
+            The ranker itself.
+        """
+        with self._own.lock:
+            self._go_on(X, y, None, sample_weight, tested=False)
+        self._warn_if_diverged()
+        return self
+
+    def _go_on(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, *, tested: bool = True
+    ) -> None:
         """Go on with a stream that has begun."""
         settings = self._settings()
         X, y, weights = self._check(X, y, sample_weight, reset=False)
         self._check_unchanged(classes)
         labels = checks.encode(y, self.classes_, weights)
         weights = checks.weighed(weights, np.concatenate(settings.weights), labels)
-        self._learn(Batch(X, labels, weights, np.arange(X.shape[0])), settings.parameters)
+        batch = Batch(X, labels, weights, np.arange(X.shape[0]))
+        self._learn(batch, settings.parameters, tested=tested)
 
     def learn_one(self, x: Any, y: Any, classes: ArrayLike | None = None) -> Self:
         """Go on learning from one row: `partial_fit` without its overhead.
@@ -426,7 +451,7 @@ class Ranker(Stateful):
         rows, trail = batch._replace(order=order), notes.trail(self._record, 0)
         calls: list[Any] = [(self._kernel(), *rows, self._buffer, self._model, parameters, trail)]
         if tested:
-            calls += record.noted(self._record, notes, self._numbers(), self._mix())
+            calls.append(record.noted(self._record, notes, self._numbers(), self._mix()))
 
         def go_on() -> None:
             if calls:

@@ -1,7 +1,7 @@
 """Confidence-weighted bipartite ranking."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import copy, deepcopy
 from operator import itemgetter
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -25,6 +25,7 @@ Scores = NDArray[np.float64]
 Floats = NDArray[np.float64]
 Learners = list[tuple[int, Any]]
 
+_MEAN_ONLY, _AVERAGE_ONLY = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
 _NO_COLUMNS = np.zeros(0, np.int64)
 _NEGLIGIBLE = 1e-6  # weight of a readout that is left out of what is served
 
@@ -32,7 +33,7 @@ _NEGLIGIBLE = 1e-6  # weight of a readout that is left out of what is served
 class Learned(NamedTuple):
     """What a `CBRanker` has learned."""
 
-    model: Any  # FullModel, DiagonalModel or SparseModel of the kernels
+    models: dict[int, Any]  # of the kernels, by the number of the learner, the leader's first
     buffer: Any
     record: record.Record
     halving: Halving | None  # where the choice of C stands, if C is "auto"
@@ -217,12 +218,21 @@ class CBRanker(Ranker):
 
     def _mix(self) -> NDArray[np.float64]:
         """Return the weights of the readouts of each learner left in what is served."""
-        return halving.mixture(self._record.evidence, self._numbers(), self._readouts())
+        if not hasattr(self, "_halving"):
+            return _AVERAGE_ONLY if self.average else _MEAN_ONLY
+        return halving.mixture(
+            self._halving, self._record.evidence, self._halving.alive, self._readouts()
+        )
 
     def _readout(self, model: Any, readout: int, columns: Any) -> NDArray[np.float64]:
         if readout:
             return kernels.confidence.averaged_mean(model, columns)
         return np.ascontiguousarray(model.mu[columns])
+
+    def _readout_weights(self) -> Iterator[tuple[int, int, Floats]]:
+        for number, model in self._learners():
+            for readout in range(2):
+                yield number, readout, self._readout(model, readout, slice(None))
 
     def _mixed(self, held: record.Record, mix: Floats, learners: Learners, columns: Any) -> Mixture:
         """Return the mixture of readouts in the unit of the one that weighs most, in some columns."""
@@ -278,7 +288,7 @@ class CBRanker(Ranker):
         Returns
         -------
         Learned
-            Its model, its buffer and where its choice of C stands; not copied.
+            Its models, its buffer, its record and where its choice of C stands; not copied.
 
         Examples
         --------
@@ -287,7 +297,8 @@ class CBRanker(Ranker):
         >>> ranker.learned().buffer.seen
         array([1, 1])
         """
-        return Learned(self._model, self._buffer, self._record, getattr(self, "_halving", None))
+        models, choice = dict(self._learners()), getattr(self, "_halving", None)
+        return Learned(models, self._buffer, self._record, choice)
 
     def prior(self) -> Any:
         """Return the model before the first row.
@@ -311,7 +322,7 @@ class CBRanker(Ranker):
         Parameters
         ----------
         learned : Learned
-            What the other has learned, which becomes its own; with C "auto", one C must be left.
+            What the other has learned, which becomes its own.
 
         Returns
         -------
@@ -322,17 +333,23 @@ class CBRanker(Ranker):
         --------
         >>> from cbrank import CBRanker
         >>> ranker = CBRanker(C=1.0).partial_fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
-        >>> ranker.like(ranker.learned()._replace(model=ranker.prior())).coef_
+        >>> ranker.like(ranker.learned()._replace(models={0: ranker.prior()})).coef_
         array([[0., 0.]])
         """
         other = copy(self)
         for name in {"_model", "_buffer", "_record", "_others", "_halving"} & vars(other).keys():
             delattr(other, name)
         other = deepcopy(other)
-        other._model, other._buffer, other._record = learned[:3]
+        models, other._buffer, other._record = learned[:3]
+        numbers = np.array([*models])
         if learned.halving is not None:
-            other._others = halving.stacked(learned.model, 0)
-            other._halving = learned.halving
+            left = learned.halving._replace(alive=numbers)
+            numbers = halving.ranked(left, learned.record.evidence, other._readouts())
+            other._halving = left._replace(alive=numbers)
+            other._others = halving.stack(
+                [models[number] for number in numbers[1:]], models[numbers[0]]
+            )
+        other._model = models[numbers[0]]
         other._intercept = None
         other._record = record.next_block(
             other._record, other._weights(), other._origin(), len(other._learners())

@@ -41,8 +41,11 @@ FORGETS = 0.003
 # Difference of two AUCs that makes one readout weigh e times the other. Between 0.005 and 0.02 nothing
 # changes by more than chance (docs/defaults.md).
 _TEMPERATURE = 0.01
+# AUC by which a learner must be ahead per octave that its C is from the likeliest: where all are nearly
+# equal, as at the beginning of many streams, chance is not to choose an extreme one.
+_PER_OCTAVE = 0.00025
 # Rows kept of each class: few rows have much to tell one another, many make pairs enough by themselves.
-BUFFER_AT_FIRST, BUFFER_LATER, _LATER = 200, 50, 2048
+BUFFER_AT_FIRST, BUFFER_LATER, _LATER = 200, 50, 1024
 
 
 class Halving(NamedTuple):
@@ -74,6 +77,13 @@ def stacked(model: Any, count: int) -> Any:
     return type(model)(*(np.repeat(array[None], count, axis=0) for array in model))
 
 
+def stack(models: "Sequence[Any]", like: Any) -> Any:
+    """Return models stacked along a new first axis of their arrays; one like them if there is none."""
+    if not models:
+        return stacked(like, 0)
+    return type(like)(*map(np.stack, zip(*models, strict=True)))
+
+
 def of_stack(models: Any, place: int) -> Any:
     """Return one of the stacked models: a view, so that learning changes the stack."""
     return type(models)(*(array[place] for array in models))
@@ -82,13 +92,14 @@ def of_stack(models: Any, place: int) -> Any:
 # Who leads, who leaves and who weighs what ---------------------------------------------------------
 
 
-def mixture(evidence: Floats, alive: Places, readouts: Places) -> Floats:
-    """Return the weights of the readouts of the learners left; others than `readouts` have none."""
+def mixture(halving: Halving | None, evidence: Floats, alive: Places, readouts: Places) -> Floats:
+    """Return the weights of the readouts of some learners; others than `readouts` have none."""
     mix = np.zeros((alive.size, evidence.shape[1]))
-    if alive.size == readouts.size == 1:
-        mix[0, readouts] = 1.0
+    if halving is None:
+        mix[:, readouts] = 1.0
         return mix
-    known = evidence[alive][:, readouts]
+    unlikely = np.abs(np.log2(halving.C[alive]) - _LIKELIEST)
+    known = evidence[alive][:, readouts] - _PER_OCTAVE * unlikely[:, None]
     weights = np.exp((known - known.max()) / _TEMPERATURE)
     mix[:, readouts] = weights / weights.sum()
     return mix
@@ -97,9 +108,9 @@ def mixture(evidence: Floats, alive: Places, readouts: Places) -> Floats:
 def ranked(halving: Halving, evidence: Floats, readouts: Places) -> Places:
     """Return the numbers of the learners left, the best first."""
     alive = halving.alive
-    auc = evidence[alive][:, readouts].max(axis=1)
+    weight = mixture(halving, evidence, alive, readouts).sum(axis=1)
     unlikely = np.abs(np.log2(halving.C[alive]) - _LIKELIEST)
-    return alive[np.lexsort((alive, unlikely, -auc))]
+    return alive[np.lexsort((alive, unlikely, -weight))]
 
 
 def is_due(seen: Places, halving: Halving) -> bool:
@@ -119,21 +130,12 @@ def left_after(order: Places, cut: bool) -> Places:
     return order[np.isin(order, np.append(kept, FORGETFUL))]
 
 
-def ended(halvings: "Sequence[Halving]", rows: "Sequence[int]") -> Halving:
-    """Return the end of several that went on apart: the C that led most rows is left."""
-    votes = np.zeros(FORGETFUL)
-    for halving, count in zip(halvings, rows, strict=True):
-        choosing = halving.alive[halving.alive != FORGETFUL]
-        votes[choosing[0]] += count
-    return halvings[0]._replace(alive=np.array([votes.argmax()]))
-
-
 def end_block(ranker: "CBRanker") -> None:
     """Measure the block of a ranker; choose who leads, who leaves, and what is served from now on."""
     measured = record.measured(ranker._record, ranker._numbers())
     halving: Halving | None = getattr(ranker, "_halving", None)
     if halving is None:
-        ranker._record = _next(ranker, measured, ranker._learners())
+        ranker._record = _next(ranker, measured, None, ranker._learners())
         return
     models = dict(ranker._learners())
     order = ranked(halving, measured.evidence, ranker._readouts())
@@ -150,24 +152,23 @@ def end_block(ranker: "CBRanker") -> None:
         calls = _exchange(ranker._model, models[leader]) if place else []
     else:
         alive = kept
-        stacks = [[*arrays] for arrays in zip(*(models[n] for n in kept[1:].tolist()), strict=True)]
-        if stacks:
-            new["_others"] = type(ranker._model)(*map(np.stack, stacks))
-        else:
-            new["_others"] = stacked(ranker._model, 0)
+        new["_others"] = stack([models[number] for number in kept[1:].tolist()], ranker._model)
         if leader != halving.alive[0]:
             new["_model"] = type(ranker._model)(*(array.copy() for array in models[leader]))
-    new["_record"] = _next(ranker, measured, [(n, models[n]) for n in alive.tolist()])
+    new["_record"] = _next(ranker, measured, halving, [(n, models[n]) for n in alive.tolist()])
     new["_halving"] = halving._replace(alive=alive)
     uninterrupted([*calls, (ranker.__dict__.update, new)])
 
 
 def _next(
-    ranker: "CBRanker", measured: record.Record, learners: list[tuple[int, Any]]
+    ranker: "CBRanker",
+    measured: record.Record,
+    halving: Halving | None,
+    learners: list[tuple[int, Any]],
 ) -> record.Record:
     """Return the record of the next block, tested by what these learners serve."""
     numbers = np.array([number for number, _ in learners])
-    mix = mixture(measured.evidence, numbers, ranker._readouts())
+    mix = mixture(halving, measured.evidence, numbers, ranker._readouts())
     held = ranker._mixed(measured, mix, learners, slice(None)).weights
     return record.next_block(measured, held, ranker._origin(), len(learners))
 
@@ -268,7 +269,7 @@ class _Part:
         calls: list[Any] = [(setattr, self, "_done", True)]
         if self._tested:
             numbers, mix = ranker._numbers(), ranker._mix()
-            calls += record.noted(ranker._record, self._notes, numbers, mix)
+            calls.append(record.noted(ranker._record, self._notes, numbers, mix))
         uninterrupted(calls)
 
     def _teach(self, place: int) -> None:

@@ -23,31 +23,35 @@ _RECENT = 1000.0  # rows that `recent_auc_` remembers
 _EVIDENCE = 2000.0  # rows that the evidence for learners remembers in a stream
 _EVER = 2.0**52  # a memory longer than any stream
 MOST_BLOCKS = 2048  # of the history; beyond, neighbours become one
+_BLOCK, _READOUTS, _CURVE = slice(3, 8), slice(8, 11), slice(11, 17)  # fields of a record
 _WEIGHT, _AUC, _PAIRS, _POSITIVES, _NEGATIVES = range(5)  # places in `sums`
 
 
 class Record(NamedTuple):
-    """How a ranker did, and the curve from its scores to probabilities."""
+    """How a ranker did, and the curve from its scores to probabilities.
 
-    held: Floats  # (d,) weights that test the block
-    origin: Floats  # (d,), or (0,) where there are no class means
-    memory: Floats  # (1,) rows of its class that a class mean remembers
-    places: Floats  # (learners left, readouts, room) of the rows of the block
-    served: Floats  # (room,) their places by what was served
-    tested: Floats  # (room,) their scores by the held weights
-    labels: Counts  # (room,)
-    position: Counts  # (2,) rows before the block, and of the block
-    level: Floats  # (learners, readouts) usual distance of the class means
-    centre: Floats  # (learners, readouts, 2) class means of the scores
-    evidence: Floats  # (learners, readouts) AUC of late blocks
+    What the kernels' `Trail`, `Block`, `Readouts` and `Curve` have is explained there.
+    """
+
+    held: Floats
+    origin: Floats
+    memory: Floats
+    places: Floats
+    served: Floats
+    tested: Floats
+    labels: Counts
+    position: Counts
+    level: Floats
+    centre: Floats
+    evidence: Floats
+    shape: Floats
+    curve: Floats
+    information: Floats
+    errors: Floats
+    share: Floats
+    learned: Counts
     weight: Floats  # (1,) rows that the evidence rests on, faded
     counts: Floats  # (3, bins) rows of each class by place, and the sum of places; faded
-    shape: Floats  # (2, knots) of the curve
-    curve: Floats  # (4,) offset, and factors of the shape, of the place and of the trend
-    information: Floats  # (4, 4)
-    errors: Floats  # (2,)
-    share: Floats  # (2,) rows of each class, faded
-    learned: Counts  # (1,) rows that the curve has learned from
     sums: Floats  # (2, 5) of all blocks, and of the recent ones
     history: Floats  # (blocks, 3) rows so far, AUC, and effective rows of a block
 
@@ -67,14 +71,14 @@ def begin(n_features: int, learners: int, alive: int, readouts: int, *, means: b
         np.zeros(shape),
         np.zeros((*shape, 2)),
         np.full(shape, 0.5),
-        np.zeros(1),
-        np.zeros((3, kernels.prequential.BINS)),
         np.zeros((2, kernels.prequential.SHAPE_KNOTS)),
         np.array([0.0, 1.0, 0.0, 0.0]),
         np.eye(4),
         np.zeros(2),
         np.zeros(2),
         np.zeros(1, np.int64),
+        np.zeros(1),
+        np.zeros((3, kernels.prequential.BINS)),
         np.zeros((2, 5)),
         np.zeros((0, 3)),
     )
@@ -88,6 +92,11 @@ def shuffled(record: Record) -> bool:
 def set_shuffled(record: Record, is_shuffled: bool) -> None:
     """Say whether the rows to come are in random order."""
     record.memory[0] = _EVER if is_shuffled else kernels.prequential.MEMORY
+
+
+def memories() -> tuple[float, float]:
+    """Return what `memory` may be: of a stream, and of rows in random order."""
+    return kernels.prequential.MEMORY, _EVER
 
 
 def rows_left(record: Record) -> int:
@@ -107,14 +116,17 @@ class Notes(NamedTuple):
 
     def trail(self, record: Record, learner: int, begin: int = 0, end: int | None = None) -> Any:
         """Return where a learner notes the rows from `begin` to `end`; all test them alike."""
-        rows = slice(begin, end)
+        said, tested, labels = self.said[learner], self.tested, self.labels
+        if begin or end is not None:
+            rows = slice(begin, end)
+            said, tested, labels = said[rows], tested[rows], labels[rows]
         return kernels.prequential.Trail(
             record.held,
             record.origin,
             record.memory,
-            self.said[learner, rows],
-            self.tested[rows],
-            self.labels[rows],
+            said,
+            tested,
+            labels,
         )
 
 
@@ -124,28 +136,19 @@ def notes_for(record: Record, rows: int, learners: int) -> Notes:
     return Notes(said, np.empty(rows), np.empty(rows, np.int64))
 
 
-def noted(record: Record, notes: Notes, numbers: Counts, mix: Floats) -> list[tuple[Any, ...]]:
-    """Return the calls that take notes of learners, by number, into the record."""
-    filled = int(record.position[FILLED])
-    end = filled + notes.labels.size
-    state = kernels.prequential.Curve(
-        record.shape,
-        record.curve,
-        record.information,
-        record.errors,
-        record.share,
-        record.learned,
+def noted(record: Record, notes: Notes, numbers: Counts, mix: Floats) -> tuple[Any, ...]:
+    """Return the call that takes notes of learners, by number, into the record."""
+    return (
+        kernels.prequential.follow,
+        *notes,
+        numbers,
+        mix,
+        kernels.prequential.Block(*record[_BLOCK]),
+        kernels.prequential.Readouts(*record[_READOUTS]),
+        kernels.prequential.Curve(*record[_CURVE]),
+        not record.origin.size,
+        shuffled(record),
     )
-    readouts = kernels.prequential.Readouts(record.level, record.centre, record.evidence)
-    places, served = record.places[:, :, filled:end], record.served[filled:end]
-    by_scores = not record.origin.size
-    call = kernels.prequential.follow, notes.said, notes.labels, numbers, mix
-    return [
-        (*call, places, served, readouts, state, by_scores, shuffled(record)),
-        (record.tested.__setitem__, slice(filled, end), notes.tested),
-        (record.labels.__setitem__, slice(filled, end), notes.labels),
-        (record.position.__setitem__, FILLED, end),
-    ]
 
 
 # The end of a block -------------------------------------------------------------------------------
@@ -163,7 +166,10 @@ def measured(record: Record, numbers: Counts) -> Record:
         history = _shortened(np.vstack([history, [rows, auc, found[_WEIGHT]]]))
     names = ("evidence", "weight", "counts", "shape")
     changed = {name: getattr(record, name).copy() for name in names}
-    kept = _kept(rows, labels.size, shuffled(record))
+    memory = kernels.prequential.rows_with(record.share, _EVIDENCE)
+    kept = max(1.0 - 2.0 * labels.size / rows, 0.0)  # late rows weigh more, in proportion
+    if not shuffled(record):  # and fade, for learners that keep up to be told from others
+        kept = min(kept, math.exp(-labels.size / memory))
     kernels.prequential.measure(
         record.places, record.served, labels, numbers, kept, *changed.values()
     )
@@ -198,15 +204,6 @@ def _summed(auc: float, positive: int, negative: int) -> Floats:
     return np.array([weight, weight * auc, share, share * (positive - 1), share * (negative - 1)])
 
 
-def _kept(rows: int, block: int, is_shuffled: bool) -> float:
-    """Return the share of the evidence that is left: it weighs late rows more, in proportion.
-
-    In a stream it fades besides, for learners that keep up to be told from others.
-    """
-    kept = max(1.0 - 2.0 * block / rows, 0.0)
-    return kept if is_shuffled else min(kept, math.exp(-block / _EVIDENCE))
-
-
 def _shortened(history: Floats) -> Floats:
     """Return a history that is not too long: neighbouring blocks become one."""
     if len(history) <= MOST_BLOCKS:
@@ -226,6 +223,11 @@ def auc_of(record: Record, *, recent: bool = False) -> float:
     return float(total / weight) if weight else math.nan
 
 
+def weight_of(record: Record) -> float:
+    """Return the effective rows of all blocks: a block of p and n rows counts 2 p n / (p + n)."""
+    return float(record.sums[0, _WEIGHT])
+
+
 def deviation_of(record: Record, *, recent: bool = False) -> float:
     """Return the standard error of `auc_of` (Hanley and McNeil 1982, at the mean AUC)."""
     sums, auc = record.sums[int(recent)], auc_of(record, recent=recent)
@@ -241,23 +243,18 @@ def deviation_of(record: Record, *, recent: bool = False) -> float:
 def merged(records: Sequence[Record], prior: Record | None) -> Record:
     """Return the record of rankers that learned apart, in this order; rows of a block are left out."""
     rows = np.array([max(float(record.learned[0]), 1.0) for record in records])
-    again = len(records) - 1 if prior is not None else 0
     first, last = records[0], records[-1]
 
     def summed(field: str) -> NDArray[Any]:
         total = sum(getattr(record, field) for record in records)
         if prior is not None:
-            total = total - again * getattr(prior, field)
-        return np.maximum(total, 0)
+            total = total - (len(records) - 1) * getattr(prior, field)
+        return np.asarray(total)
 
     def mean(field: str) -> Floats:
         return np.average([getattr(record, field) for record in records], axis=0, weights=rows)
 
-    information = [record.information for record in records]
-    pulls = [own @ record.curve for own, record in zip(information, records, strict=True)]
-    curve = np.linalg.solve(sum(information) + 1e-9 * np.eye(4), sum(pulls))
-    sums = np.stack([summed("sums")[0], sum(record.sums[1] for record in records)])
-    counts = summed("counts")
+    counts = _counts(sum(record.counts for record in records), summed("counts"))
     whole = first._replace(
         memory=last.memory.copy(),
         counts=counts,
@@ -265,18 +262,48 @@ def merged(records: Sequence[Record], prior: Record | None) -> Record:
         level=mean("level"),
         centre=mean("centre"),
         evidence=mean("evidence"),
-        weight=summed("weight"),
-        curve=np.asarray(curve, np.float64),
-        information=np.mean(information, axis=0),
+        weight=np.maximum(summed("weight"), 0.0),
+        curve=_curve(records),
+        information=_information([record.information for record in records], summed("information")),
         errors=last.errors.copy(),
-        share=summed("share"),
-        learned=summed("learned"),
-        sums=sums,
+        share=np.maximum(summed("share"), 0.0),
+        learned=np.maximum(summed("learned"), 0),
+        sums=np.maximum([summed("sums")[0], _recent(records, prior)], 0.0),
         history=_histories(records, prior),
     )
-    tested = np.array([record.position[ROWS] for record in records]).sum()
-    tested -= again * (prior.position[ROWS] if prior is not None else 0)
-    return whole._replace(position=np.array([max(int(tested), 0), 0]))
+    return whole._replace(position=np.array([max(int(summed("position")[ROWS]), 0), 0]))
+
+
+def _curve(records: Sequence[Record]) -> Floats:
+    """Return the mean of the curves, each weighing as much as it knows."""
+    known = sum(record.information for record in records) + 1e-9 * np.eye(4)
+    pulls = sum(record.information @ (record.curve - records[0].curve) for record in records)
+    return np.asarray(records[0].curve + np.linalg.solve(known, pulls), np.float64)
+
+
+def _information(parts: Sequence[Floats], total: Floats) -> Floats:
+    """Return the information of all, or its mean where a prior that has faded makes it negative."""
+    total = 0.5 * (total + total.T)
+    sound = np.linalg.eigvalsh(total).min() > 0.0
+    return total if sound else np.mean(parts, axis=0)
+
+
+def _counts(every: Floats, once: Floats) -> Floats:
+    """Return counts with the prior's rows taken `once`; places stay those of `every` count."""
+    rows = np.maximum(once[:2], 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        places = np.nan_to_num(every[2] / every[:2].sum(axis=0))
+    return np.vstack([rows, places * rows.sum(axis=0)])
+
+
+def _recent(records: Sequence[Record], prior: Record | None) -> Floats:
+    """Return the recent sums of rankers whose rows follow one another."""
+    begun, known = (prior.sums[1], prior.position[ROWS]) if prior is not None else (np.zeros(5), 0)
+    total = begun
+    for record in records:
+        left = _faded(int(record.position[ROWS] - known))[1]
+        total = total * left + (record.sums[1] - begun * left)
+    return np.asarray(total)
 
 
 def _histories(records: Sequence[Record], prior: Record | None) -> Floats:

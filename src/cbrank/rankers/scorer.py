@@ -1,6 +1,7 @@
 """What all rankers can do once they have learned: score, predict and be measured."""
 
 from abc import ABCMeta, abstractmethod
+from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -84,6 +85,16 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return record.auc_of(self._record)
 
     @property
+    def progressive_auc_weight_(self) -> float:
+        """Effective rows behind `progressive_auc_`: 2 p n / (p + n) for p and n rows of a block.
+
+        Between two moments of a stream, the AUC times this weight grows by the AUC of the blocks
+        that ended since, times theirs.
+        """
+        self._fitted("progressive_auc_weight_")
+        return record.weight_of(self._record)
+
+    @property
     def progressive_auc_interval_(self) -> tuple[float, float]:
         """Ends of the 95% confidence interval of `progressive_auc_`."""
         self._fitted("progressive_auc_interval_")
@@ -151,6 +162,10 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def _mix(self) -> NDArray[np.float64]:
         """Return the weights of their readouts in what is served."""
         return _WHOLE
+
+    def _readout_weights(self) -> Iterator[tuple[int, int, NDArray[np.float64]]]:
+        """Yield the number of each learner, the number of each of its readouts, and its weights."""
+        yield 0, 0, self._weights()
 
     def _trend(self) -> float:
         """Return what the errors of the latest rows add to log odds."""

@@ -19,7 +19,7 @@ from cbrank import kernels
 from cbrank.locking import Owner
 from cbrank.parameters import Table, documented
 from cbrank.rankers import checks, record, state_checks
-from cbrank.rankers.earlier import is_earlier, of_now
+from cbrank.rankers.earlier import is_earlier, of_now, take_up
 from cbrank.rankers.scorer import LinearScorer
 from cbrank.rankers.state_checks import Arrays, Facts
 
@@ -300,13 +300,16 @@ class Stateful(Owner, LinearScorer):
         ValueError
             If the arrays and facts are not those of a sound ranker.
         """
-        if is_earlier(arrays):
+        earlier = is_earlier(arrays)
+        if earlier:
             arrays, facts = of_now(cls, arrays, facts)
         ranker = cls.check_state(arrays, facts)
         for name, part in _PARTS.items():
             if name in vars(ranker):
                 held = state_checks.filled(vars(ranker)[name], part, arrays)
                 setattr(ranker, name, held)
+        if earlier:
+            take_up(ranker)
         return ranker
 
     @classmethod

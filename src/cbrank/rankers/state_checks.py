@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cbrank.rankers.record import LONGEST, MOST_BLOCKS
+from cbrank.rankers import record
+from cbrank.rankers.halving import BUFFER_AT_FIRST, BUFFER_LATER, FORGETFUL
 
 if TYPE_CHECKING:
     from cbrank.rankers.state import Stateful
@@ -167,9 +168,11 @@ def _refuse_misfits(arrays: Arrays, ranker: "Stateful", shapes: Shapes) -> None:
                 f"{name} is {array.dtype} of shape {array.shape}, and should be {dtype} of shape "
                 f"{tuple(expected)}"
             )
-    for (part, _), found in lengths.items():
+    for (part, which), found in lengths.items():
         if len(found) > 1:
             raise ValueError(f"the arrays of its {part} are not equally long")
+        if which == "slots" and not found <= {BUFFER_AT_FIRST, BUFFER_LATER}:
+            raise ValueError(f"its {part} has room for {min(found)} rows, which no ranker gives it")
 
 
 def _without_room(arrays: Arrays) -> Arrays:
@@ -232,6 +235,7 @@ def _refuse_bad_halving(halving: Arrays, others: Arrays) -> None:
         len(set(alive.tolist())) != alive.size
         or alive.size != count + 1
         or (alive >= learners).any()
+        or not (alive != FORGETFUL).any()
     ):
         raise ValueError("the learners left of its choice of C are not those it has")
     if not (halving["C"] > 0).all():
@@ -240,27 +244,62 @@ def _refuse_bad_halving(halving: Arrays, others: Arrays) -> None:
         raise ValueError("what its learners forget is not a share")
 
 
+# Least and greatest number of each array of a record. Beyond them sums and quotients of the kernels
+# overflow, or an AUC is none. Places reach 20, and a little more by rounding; evidence, a logarithm of
+# odds, some 100; of larger information, elimination would lose the 1 that is added to each pivot.
+_BOUNDS: dict[str, tuple[float, float]] = {
+    "places": (-21.0, 21.0),
+    "served": (-21.0, 21.0),
+    "labels": (0, 1),
+    "level": (0.0, np.inf),
+    "evidence": (0.0, 1.0),
+    "weight": (0.0, _MANY),
+    "shape": (-1000.0, 1000.0),
+    "curve": (-_MANY, _MANY),
+    "information": (-1e13, 1e13),
+    "errors": (-100.0, 100.0),
+    "share": (0.0, _MANY),
+    "sums": (0.0, _MANY),
+    "history": (0.0, _MANY),
+}
+_ROUNDING = 1e-9  # of numbers that bound each other, relative
+
+
 def _refuse_bad_record(held: Arrays, learners: int) -> None:
-    """Refuse a record whose block or whose memories make no sense."""
-    room, (rows, filled) = held["tested"].size, held["position"].tolist()
-    if not 0 < room <= LONGEST or filled > room or held["places"].shape[0] != learners:
+    """Refuse a record that would lead a kernel astray: out of bounds, or to what is no number."""
+    room, filled = held["tested"].size, held["position"][record.FILLED]
+    if not filled <= room <= record.LONGEST or not room or len(held["places"]) != learners:
         raise ValueError("the block of its record is not one")
-    if (held["labels"] > 1).any() or len(held["history"]) > MOST_BLOCKS:
-        raise ValueError("its record has labels or blocks that there are not")
-    least_one = held["memory"] >= 1.0
-    counts = [held[name] for name in ("weight", "counts", "errors", "share", "sums")]
-    if not least_one.all() or any((array[..., -1:] < 0).any() for array in counts[2:]):
-        raise ValueError("its record remembers less than nothing")
-    if (held["counts"][:2] < 0).any() or (held["weight"] < 0).any() or (held["share"] < 0).any():
-        raise ValueError("its record has counted less than nothing")
-    if not (np.linalg.eigvalsh(_symmetric(held["information"])) >= -1e-6).all():
+    if len(held["history"]) > record.MOST_BLOCKS:
+        raise ValueError("its record has more blocks than it keeps")
+    for field, (least, greatest) in _BOUNDS.items():
+        if held[field].size and not least <= held[field].min() <= held[field].max() <= greatest:
+            raise ValueError(f"record.{field} is not from {least:g} to {greatest:g}")
+    if held["memory"][0] not in record.memories():
+        raise ValueError("its record remembers neither the latest rows nor all")
+    sums, history = held["sums"], held["history"]
+    if (sums[:, 1] > (1.0 + _ROUNDING) * sums[:, 0]).any() or (history[:, 1] > 1.0).any():
+        raise ValueError("an AUC of its record is above 1")
+    if not (history[:, 2] > 0.0).all():
+        raise ValueError("a block of its record has no rows")
+    _refuse_bad_curve(held)
+
+
+def _refuse_bad_curve(held: Arrays) -> None:
+    negatives, positives, places = held["counts"]
+    rows = negatives + positives
+    if min(negatives.min(), positives.min()) < 0.0 or rows.sum() > _MANY:
+        raise ValueError("its record has counted less than nothing, or too much")
+    if (np.abs(places) > _BOUNDS["places"][1] * rows).any():
+        raise ValueError("its record has counted rows at places that there are not")
+    steps = np.diff(held["shape"][0])
+    if ((steps > 0.0) & (steps < 1e-100)).any():
+        raise ValueError("the curve of its record is upright")
+    information, size = held["information"], np.abs(held["information"]).max()
+    if np.abs(information - information.T).max() > _ROUNDING * size:
+        raise ValueError("the information of its record is not symmetric")
+    if np.linalg.eigvalsh(information).min() < -0.5 or held["errors"][1] < 0.0:
         raise ValueError("the curve of its record knows less than nothing")
-    del rows
-
-
-def _symmetric(matrix: NDArray[Any]) -> NDArray[Any]:
-    with np.errstate(over="ignore"):
-        return np.clip(0.5 * matrix + 0.5 * matrix.T, -1e300, 1e300)
 
 
 def _refuse_bad_buffer(buffer: Arrays, n_features: int) -> None:
