@@ -1,7 +1,5 @@
 """Confidence put to use: what is least sure, and the weights drawn."""
 
-from types import SimpleNamespace
-
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
@@ -29,15 +27,13 @@ def ranker(german):
 def test_margins_are_distances_in_deviations(ranker, german):
     X = german[0][800:]
     scores, deviations = ranker.decision_function(X, return_std=True)
-    expected = np.abs(scores - ranker.threshold_) / deviations
+    expected = np.abs(scores) / deviations
     np.testing.assert_allclose(standardized_margin(ranker, X), expected)
     np.testing.assert_allclose(standardized_margin(ranker, sparse.csr_array(X)), expected)
 
 
 def test_it_goes_with_the_probability_that_the_command_line_tells(ranker, german):
-    told = _reaching(
-        SimpleNamespace(ranker=ranker), *ranker.decision_function(german[0], return_std=True)
-    )
+    told = _reaching(*ranker.decision_function(german[0], return_std=True))
     np.testing.assert_allclose(
         np.maximum(told, 1 - told), ndtr(standardized_margin(ranker, german[0]))
     )
@@ -48,16 +44,6 @@ def test_the_most_uncertain_come_first(ranker, german):
     chosen = most_uncertain(ranker, german[0], 7)
     assert sure[chosen].tolist() == sorted(sure)[:7]
     assert most_uncertain(ranker, german[0][:3], 7).size == 3
-
-
-def test_a_threshold_that_calls_none_positive_is_the_highest_buffered_score(german):
-    X, y = german
-    ranker = CBRanker(C=0.1).partial_fit(X, y)
-    ranker._threshold = np.inf
-    _, buffered = ranker.buffered_scores()
-    scores, deviations = ranker.decision_function(X, return_std=True)
-    expected = np.abs(scores - buffered.max()) / deviations
-    np.testing.assert_allclose(standardized_margin(ranker, X), expected)
 
 
 def test_a_row_that_says_nothing_is_the_most_uncertain(ranker, german):

@@ -472,7 +472,7 @@ def test_learners_that_no_two_rankers_have_in_common_end_the_choice():
         shards[number // 6] = shard.like(shard.learned()._replace(models=models))
     merged = merge(shards)
     assert merged._halving.alive.tolist() == [6]  # it has led more rows
-    assert merged.C_ == merged.Cs_[6]
+    assert merged.Cs_[6] == merged.C_
     assert np.isfinite(merged.predict_proba(X)).all()
     assert merged.score(X, y) > 0.75
 

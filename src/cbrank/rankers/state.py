@@ -253,7 +253,7 @@ class Stateful(Owner, LinearScorer):
         labels : ndarray of shape (n_buffered,)
             0 for a row of the first class, 1 for one of the second.
         scores : ndarray of shape (n_buffered,)
-            Their scores, as `decision_function` has them.
+            Their scores, as `decision_function` has them before the intercept.
         """
         labels, rows = self.buffered_rows()
         return labels, self._scores(rows)
