@@ -2,9 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Options of make bench; make bench BENCH=--help tells them.
+# Options of make bench and make streams; make bench BENCH=--help tells them.
 BENCH ?= --out docs/bench
-# Options of make streams.
 STREAMS ?= --out docs/streams
 PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 QUIETLY := $(BIN)/python -c 'import subprocess, sys; p = subprocess.run(sys.argv[1:], capture_output=True, text=True); p.returncode and print(p.stdout, p.stderr); sys.exit(p.returncode)'

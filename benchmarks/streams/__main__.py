@@ -41,7 +41,11 @@ def _names() -> list[str]:
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@several("--only", _check_name, "Streams, methods or groups of them; all if not given.")
+@several(
+    "--only",
+    _check_name,
+    "Streams, methods or groups of methods (cbrank, peers, options); all if not given.",
+)
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 _FILE = "streams.json"
 _COLUMNS = {
-    "window_auc": "AUC in windows",
-    "auc": "AUC of the whole",
+    "window_auc": "AUC, windows",
+    "auc": "AUC, whole",
     "log_loss": "log loss",
-    "calibration_error": "calibration error",
+    "calibration_error": "calibration",
     "microseconds": "µs a row",
 }
 _LOOKS = {
@@ -202,8 +202,8 @@ def option_table(folder: Folder) -> Table:
         key="options",
         title="Options of CBRanker",
         note=(
-            "AUC in windows / of the whole; below it the AUC that the ranker reports of itself, "
-            "`progressive_auc_`."
+            "AUC in windows / of the whole stream, 10 at a time; below it what the ranker reports "
+            "of itself, `progressive_auc_`."
         ),
         corner="",
         columns=tuple(stream.name for stream in streams),
@@ -257,7 +257,7 @@ def _figure(folder: Folder, stream: Stream) -> str:
         below.locator_params("x", integer=True)
         headed(figure, stream.title)
 
-    write_figure(draw, folder.path / "figures" / f"{stream.name}.svg", (6.6, 4.4))
+    write_figure(draw, folder.path / "figures" / f"{stream.name}.svg", (6.0, 4.4))
     told = ", ".join(f"{title} {result['window_auc']:.3f}" for _, title, result in reversed(lines))
     alt = f"AUC of windows of {WINDOW:,} rows of {stream.name}; on average {told}"
     return f"![{alt}](figures/{stream.name}.svg)"
