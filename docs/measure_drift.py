@@ -16,7 +16,7 @@ import numpy as np
 import cbrank
 from cbrank import CBRanker, datasets
 
-SHARES = [0.0, 1e-4, 1e-3, 3e-3, 1e-2]
+SHARES = [0.0, 1e-4, 1e-3, 3e-3, 1e-2, "auto"]
 ROWS, SEEDS, BLOCK = 8000, 5, 100
 NAMES = ["german", "spambase", "magic04", "covtype"]
 CHANGES = ["nothing", "columns", "labels"]
@@ -69,7 +69,7 @@ def row(name, change):
 
 def main():
     names = [name for name in NAMES if name in datasets.available()]
-    print("| stream | what changes | " + " | ".join(f"`{share:g}`" for share in SHARES) + " |")
+    print("| stream | what changes | " + " | ".join(f"`{share}`" for share in SHARES) + " |")
     print("|---" * (len(SHARES) + 2) + "|")
     for change in CHANGES:
         for name in names:

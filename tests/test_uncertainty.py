@@ -50,16 +50,6 @@ def test_the_most_uncertain_come_first(ranker, german):
     assert most_uncertain(ranker, german[0][:3], 7).size == 3
 
 
-def test_a_threshold_that_calls_none_positive_is_the_highest_buffered_score(german):
-    X, y = german
-    ranker = CBRanker(C=0.1).partial_fit(X, y)
-    ranker._threshold = np.inf
-    _, buffered = ranker.buffered_scores()
-    scores, deviations = ranker.decision_function(X, return_std=True)
-    expected = np.abs(scores - buffered.max()) / deviations
-    np.testing.assert_allclose(standardized_margin(ranker, X), expected)
-
-
 def test_a_row_that_says_nothing_is_the_most_uncertain(ranker, german):
     X = np.vstack([german[0][:5], np.zeros(24)])
     assert standardized_margin(ranker, X)[-1] == 0.0

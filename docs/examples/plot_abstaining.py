@@ -8,8 +8,8 @@ A model need not decide about every row. Where it is most uncertain, a person ca
 # %%
 # How certain is a decision?
 # --------------------------
-# ``predict`` calls a row positive if its score reaches ``threshold_``.
-# :func:`~cbrank.uncertainty.standardized_margin` is the distance of a score from that threshold, in standard
+# ``predict`` calls a row positive if its score is above zero.
+# :func:`~cbrank.uncertainty.standardized_margin` is the distance of a score from zero, in standard
 # deviations of the score.
 
 import matplotlib.pyplot as plt
@@ -35,7 +35,7 @@ def decide(seed):
         "deviation alone": -deviations,
         "random": random.random_sample(len(test)),
     }
-    return ranker.predict(X[test]) == y[test], ways, scores, deviations, ranker.threshold_
+    return ranker.predict(X[test]) == y[test], ways, scores, deviations
 
 
 # %%
@@ -60,16 +60,16 @@ for name, rates in accuracy.items():
 left.set(title="Decisions that are kept", xlabel="share left to people", ylabel="accuracy")
 left.legend(loc="upper left")
 
-right, ways, scores, deviations, threshold = decide(0)
+right, ways, scores, deviations = decide(0)
 asked = ways["distance / deviation"] < np.quantile(ways["distance / deviation"], 0.2)
 panel.scatter(scores[~asked], deviations[~asked], 8, label="decided")
 panel.scatter(scores[asked], deviations[asked], 8, label="left to people")
-panel.axvline(threshold, color="0.3", linewidth=1, linestyle="--")
+panel.axvline(0.0, color="0.3", linewidth=1, linestyle="--")
 panel.set(title="Which decisions are left", xlabel="score", ylabel="its standard deviation")
 panel.legend()
 plt.show()
 
 # %%
 # It is the distance that does the work. Dividing by the deviation gives it a unit, but hardly changes which
-# rows are left: near the threshold, all deviations are similar. :doc:`/confidence` measures the same on
+# rows are left: near zero, all deviations are similar. :doc:`/confidence` measures the same on
 # larger data.

@@ -12,7 +12,7 @@ sets that come with the package, so that you know when to change them:
    * - if
      - then
    * - nothing is known
-     - ``CBRanker()``: full covariance, 50 buffered rows of each class, C chosen in the pass
+     - ``CBRanker()``: full covariance, all else decided in the pass
    * - there are over 2,000 columns, or rows are sparse
      - ``covariance="diagonal"``, and rows of unit length
    * - time is short
@@ -59,8 +59,8 @@ def auc(name, **parameters):
 # C: how far one pair may move the weights
 # ----------------------------------------
 # Solid lines are fixed values of C. Dashed lines are ``C="auto"``, which is successive halving: nine learners
-# share the pass and its buffers, the better half of them goes on, and the one with the best progressive AUC
-# is kept. Over a wide range C hardly matters; too small a C learns too slowly, too large a C follows noise,
+# share the pass and its buffers, the better half of them goes on, and what is served is a mixture of those
+# left, weighed by how they ranked rows before they learned from them. Over a wide range C hardly matters; too small a C learns too slowly, too large a C follows noise,
 # and where the range lies depends on the data. A fixed C is up to nine times faster on a short stream and
 # about as fast on a long one.
 

@@ -28,10 +28,11 @@ labels = np.where(np.arange(3200) < 1600, y[:800][order], 1 - y[:800][order])
 # ------------------------------
 # ``forgetting=0.003`` forgets a share of 0.003 of the evidence with every row: a memory of about 330
 # rows. The covariance grows back towards the prior, so that the mean is easier to move, and the average over
-# the stream follows.
+# the stream follows. With "auto", the default, one learner forgets, and is listened to as far as it ranks
+# new rows better.
 
 figure, (left, right) = plt.subplots(1, 2)
-for forgetting in (0.0, 0.001, 0.003, 0.01):
+for forgetting in (0.0, 0.001, 0.01, "auto"):
     ranker, aucs, spread = CBRanker(forgetting=forgetting, random_state=0), [], []
     for begin in range(0, 3200, 40):
         part = slice(begin, begin + 40)
@@ -39,11 +40,11 @@ for forgetting in (0.0, 0.001, 0.003, 0.01):
         truth = y[800:] if begin < 1600 else 1 - y[800:]
         aucs.append(ranker.score(test, truth))
         spread.append(ranker.decision_function(test, return_std=True)[1].mean())
-    left.plot(np.arange(40, 3201, 40), aucs, label=f"{forgetting:g}")
-    right.plot(np.arange(40, 3201, 40), spread, label=f"{forgetting:g}")
+    left.plot(np.arange(40, 3201, 40), aucs, label=str(forgetting))
+    right.plot(np.arange(40, 3201, 40), spread, label=str(forgetting))
     before, after, end = aucs[39], aucs[49], aucs[-1]
     print(
-        f"{forgetting:g}: AUC {before:.3f} before, {after:.3f} 400 rows after, {end:.3f} at the end"
+        f"{forgetting}: AUC {before:.3f} before, {after:.3f} 400 rows after, {end:.3f} at the end"
     )
 left.set(title="Ranking of rows not learned from", xlabel="rows", ylabel="AUC")
 right.set(title="Uncertainty of scores", xlabel="rows", ylabel="standard deviation", yscale="log")
@@ -52,5 +53,5 @@ plt.show()
 
 # %%
 # The price is a noisier model where nothing changes; :doc:`/confidence` measures it, and what is gained
-# on streams that do change. Choose one over the number of rows for which the stream should be stable, or
-# compare two values by their ``progressive_auc_``.
+# on streams that do change, and :doc:`/streams` shows real ones. ``recent_auc_`` beside
+# ``progressive_auc_`` says whether a stream has changed, and ``progressive_auc_history_`` when.

@@ -46,8 +46,9 @@ print(f"AUC among the last 200 loans: {unseen[-1]:.3f}")
 
 # %%
 # ``score`` is the AUC: how often a bad loan stands above a good one. ``progressive_auc_`` needs no
-# rows set aside: it is the share of pairs, a new loan and a buffered one of the other class, that were
-# ranked right *before* they were learned from. It is noisy until there are enough pairs.
+# rows set aside: it is the AUC of the loans themselves, ranked *before* they were learned from, by the
+# weights at the beginning of their block of rows. It is noisy until there are enough blocks, and stays a
+# little lower, as it counts the first loans too, when little was known.
 
 scores, deviations = ranker.decision_function(X[800:], return_std=True)
 
@@ -60,14 +61,22 @@ left.legend(loc="lower right")
 bins = np.linspace(scores.min(), scores.max(), 24)
 for label, name in enumerate(["good loans", "bad loans"]):
     right.hist(scores[y[800:] == label], bins, alpha=0.75, label=name)
-right.axvline(ranker.threshold_, color="0.3", linewidth=1, linestyle="--", label="threshold_")
+right.axvline(0, color="0.3", linewidth=1, linestyle="--", label="predicted bad from here")
 right.set(title="Bad loans stand higher", xlabel="score of a loan not learned from", ylabel="loans")
 right.legend()
 plt.show()
 
 # %%
-# ``predict`` calls rows positive whose score reaches ``threshold_``, the optimal operating point of the ROC
-# curve. With equal costs it calls few loans bad. If a missed positive costs more, use ``class_weight``.
+# ``predict`` calls rows positive whose score is above zero: where the true less the false positive rate is
+# largest (``operating_point="accuracy"`` calls fewer loans bad). ``predict_proba`` is the probability that a
+# loan is bad, learned from the scores that loans had before they were learned from.
+
+probabilities = ranker.predict_proba(X[800:])[:, 1]
+for low, high in [(0.0, 0.2), (0.2, 0.5), (0.5, 1.0)]:
+    some = (probabilities >= low) & (probabilities < high)
+    print(f"{some.sum():3} loans from {low} to {high}: {y[800:][some].mean():.2f} of them bad")
+
+# %%
 #
 # How certain is it?
 # ------------------

@@ -15,12 +15,14 @@ __all__ = ["to_onnx"]
 _BLOCK = 2**12  # names that are texts at a time
 
 _SCORE = {
-    "plain": "score = MatMul (features, weights)",
-    "bounded": "row = Clip (features, least, most)  score = MatMul (row, weights)",
+    "plain": "raw = MatMul (features, weights)  score = Add (raw, intercept)",
+    "bounded": "row = Clip (features, least, most)  raw = MatMul (row, weights)  "
+    "score = Add (raw, intercept)",
     "centred": """
         bounded = Clip (features, least, most)
         row = Sub (bounded, centre)
-        score = MatMul (row, weights)
+        raw = MatMul (row, weights)
+        score = Add (raw, intercept)
     """,
     "unit": """
         sizes = Abs (features)
@@ -30,7 +32,8 @@ _SCORE = {
         length = ReduceL2 <axes = [1], keepdims = 1> (even)
         length_or_one = Max (length, one)
         row = Div (even, length_or_one)
-        score = MatMul (row, weights)
+        raw = MatMul (row, weights)
+        score = Add (raw, intercept)
     """,
 }
 
@@ -46,7 +49,7 @@ def to_onnx(
     """Return the scorer of a ranker, and of the scaler before it, as an ONNX model.
 
     It takes ``features``, dense rows of doubles, and gives ``score``, doubles, one for each row.
-    The threshold and the names of features and labels are in its metadata.
+    Rows above zero are called positive. The names of features and labels are in its metadata.
 
     Parameters
     ----------
@@ -77,7 +80,7 @@ def to_onnx(
     >>> from cbrank.onnx import to_onnx
     >>> ranker = CBRanker().partial_fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
     >>> [node.op_type for node in to_onnx(ranker).graph.node]
-    ['MatMul']
+    ['MatMul', 'Add']
     """
     try:
         from onnx import TensorProto, checker, helper, parser  # noqa: PLC0415
@@ -86,6 +89,7 @@ def to_onnx(
             f"exporting needs {error.name}: pip install 'cbrank[onnx]'.", name=error.name
         ) from error
     form, arrays = _form(ranker, scaler, sparse)
+    arrays["intercept"] = ranker.intercept_
     model = parser.parse_model(f"""
         <ir_version: 8, opset_import: ["" : 17], producer_name: "cbrank">
         scorer (double[rows, {ranker.n_features_in_}] features) => (double[rows] score)
@@ -98,8 +102,7 @@ def to_onnx(
         tensor.raw_data = array.tobytes()
         del array  # before the checks, which take twice its size
     checker.check_model(model)
-    known = {"threshold": repr(ranker.threshold_)}
-    known |= {"features": _as_json(features)} if features is not None else {}
+    known = {"features": _as_json(features)} if features is not None else {}
     known |= {"labels": _as_json(labels)} if labels is not None else {}
     helper.set_model_props(model, known)
     return model

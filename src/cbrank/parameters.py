@@ -155,10 +155,18 @@ def common(
     """
     return (
         Parameter(
+            "operating_point",
+            ("balanced", "accuracy"),
+            "balanced",
+            "Where `decision_function` is zero: where the true less the false positive rate is "
+            "largest, or where most rows are predicted right.",
+        ),
+        Parameter(
             "class_weight",
             ("balanced", Other("dict", dict), None),
             class_weight,
-            f"Factors of {weighted} for rows of each class, and costs of errors for `threshold_`. "
+            f"Factors of {weighted} for rows of each class, and costs of errors for the operating "
+            "point. "
             'Under `partial_fit`, "balanced" goes by the running counts.',
             option_help="Weight of positive rows against 1; balanced goes by the running counts.",
         ),
@@ -218,7 +226,13 @@ CBR: Table = (
         option_help="How far one pair may move the weights; auto tries several and keeps the best.",
     ),
     eta("pair"),
-    BUFFER_SIZE,
+    Parameter(
+        "buffer_size",
+        (COUNT, "auto"),
+        "auto",
+        'Rows kept of each class. With "auto" they are 50; where C is "auto" too, 200 until 1,024 rows '
+        "have come.",
+    ),
     Parameter(
         "policy",
         ("fifo", "reservoir"),
@@ -235,18 +249,20 @@ CBR: Table = (
     ),
     Parameter(
         "average",
-        (FLAG,),
-        True,
-        "Whether `coef_` is the polynomial-decay average of the means rather than the last mean.",
+        (FLAG, "auto"),
+        "auto",
+        "Whether `coef_` is the polynomial-decay average of the means rather than the last mean. "
+        'With "auto" it is the average; where C is "auto" too, both are in the mixture.',
         option_help="Average the weights over the stream, or take the last.",
     ),
     Parameter(
         "forgetting",
-        (Number(float, 0, 1, closed="left"),),
-        0.0,
+        (Number(float, 0, 1, closed="left"), "auto"),
+        "auto",
         "Share of the evidence forgotten per row, for streams that change: 1e-3 is a memory of about "
         "1,000 rows. The covariance widens towards its start by as much, and the average keeps up. "
-        'It may be changed in the middle of a stream. With `policy` "fifo" the buffer forgets too.',
+        'With "auto" nothing is forgotten; where C is "auto" too and rows come in their order, one '
+        'learner that forgets 0.003 is in the mixture. With `policy` "fifo" the buffer forgets too.',
     ),
     *common("C", "the shuffling and of the reservoir"),
 )

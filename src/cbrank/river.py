@@ -2,7 +2,6 @@
 
 import copy
 import itertools
-import math
 from collections.abc import Collection, Iterator
 from typing import Any
 
@@ -12,7 +11,6 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import clone
 
-from cbrank import kernels
 from cbrank.locking import Owner
 from cbrank.rankers import CBRanker, checks
 from cbrank.rankers.base import Ranker
@@ -57,11 +55,7 @@ class RankingClassifier(Owner, MiniBatchClassifier):
 
     Notes
     -----
-    A ranking score is no probability. `predict_proba_one` has Platt's: the logistic curve that fits
-    the scores of the buffered rows best, each class weighing its share of the stream times its
-    `class_weight`. For a model as it is, probabilities are ordered as scores are, and follow from
-    the model alone. One half is where the curve finds both classes equally likely; the ranker's own
-    `threshold_` estimates that point by counting errors among the same rows. Where positives are
+    Probabilities are the ranker's own (`predict_proba`), which follow the stream. Where positives are
     rare, probabilities are small, as they should be, and `river.metrics.ROCAUC` needs more than its
     ten thresholds to tell them apart.
 
@@ -94,7 +88,6 @@ class RankingClassifier(Owner, MiniBatchClassifier):
         self._held: list[Batch] = []
         self._columns: dict[Any, int] = {}
         self._learner: Ranker | None = None  # it may be wider than there are features
-        self._curve: tuple[list[int], tuple[float, ...]] | None = None  # after so many rows
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -309,11 +302,9 @@ class RankingClassifier(Owner, MiniBatchClassifier):
 
     def _probabilities(self, learner: Ranker, score: Any) -> dict[Any, Any]:
         """Return the probabilities of the two labels at a score or at many."""
-        seen, known = learner.n_seen_.tolist(), self._curve
-        if known is None or known[0] != seen:
-            self._curve = known = seen, _platt(learner)
-        middle, slope, offset = known[1]
-        positive = expit(slope * (score - middle) + offset)
+        positive = expit(learner.log_odds(np.atleast_1d(score)))
+        if np.ndim(score) == 0:
+            positive = positive[0]
         return dict(zip(learner.classes_.tolist(), [1.0 - positive, positive], strict=True))
 
 
@@ -327,18 +318,6 @@ def _of_weight(batches: list[Batch], learner: Ranker, classes: NDArray[Any]) -> 
         elif counts.any():
             kept.append((names, rows[counts], labels[counts]))
     return kept
-
-
-def _platt(learner: Ranker) -> tuple[float, float, float]:
-    """Return the logistic curve of the buffered scores, at the class shares of the stream."""
-    seen = learner.n_seen_
-    if not seen.all():
-        return 0.0, 0.0, math.log((seen[1] + 1) / (seen[0] + 1))
-    labels, scores = learner.buffered_scores()
-    if not np.isfinite(scores).all():
-        return 0.0, 0.0, 0.0
-    shares = seen * learner.class_weights(learner.classes_, seen)
-    return kernels.platt.fit(scores, labels, shares / shares.sum())
 
 
 def _numbers(x: dict[Any, Any]) -> Floats:

@@ -17,9 +17,9 @@ __all__ = ["most_uncertain", "plot_weights", "standardized_margin"]
 
 
 def standardized_margin(ranker: CBRanker, X: Any) -> NDArray[np.float64]:
-    """Return by how many of its standard deviations each row's score is off the threshold.
+    """Return by how many of its standard deviations each row's score is off the operating point.
 
-    The ranker's own probability that a row is on its side of the threshold is Phi of this: one
+    The ranker's own probability that a row is on its side of it is Phi of this: one
     half at 0, 0.98 at 2. Leave the rows below some value to people, or see `most_uncertain`.
 
     Parameters
@@ -32,8 +32,7 @@ def standardized_margin(ranker: CBRanker, X: Any) -> NDArray[np.float64]:
     Returns
     -------
     ndarray of shape (n_samples,)
-        The distances, 0 or more; 0 for a row without a feature that the ranker knows. A threshold that calls no row positive, or every row, is taken
-        for the highest, or the lowest, score among the buffered rows.
+        The distances, 0 or more; 0 for a row without a feature that the ranker knows.
 
     See Also
     --------
@@ -58,9 +57,8 @@ def standardized_margin(ranker: CBRanker, X: Any) -> NDArray[np.float64]:
         )
     scores, deviations = ranker.decision_function(X, return_std=True)
     if not ranker.n_seen_.all():
-        raise ValueError("The ranker has seen one class only, so it has no threshold yet.")
-    _, buffered = ranker.buffered_scores()
-    off = np.abs(scores - np.clip(ranker.threshold_, buffered.min(), buffered.max()))
+        raise ValueError("The ranker has seen one class only, so it has no operating point yet.")
+    off = np.abs(scores)
     sure: NDArray[np.float64] = np.zeros_like(off)
     np.divide(off, deviations, out=sure, where=deviations > 0.0)
     return sure

@@ -47,6 +47,74 @@ def test_a_resumed_run_says_so_and_gives_the_same_bytes(stopped):
     assert not lock_file("c").exists()
 
 
+@pytest.mark.parametrize(
+    "shuffle", [["5000"], ["20000"], ["all"], ["5000", "--passes", "2"], ["all", "--passes", "2"]]
+)
+def test_mixed_rows_killed_after_any_chunk_go_on_in_the_same_order(here, monkeypatch, shuffle):
+    line = "train", "rows.svm", "more.svm", "-o", "m", "--C", "1", *KEPT[:2], "--every", "1"
+    line = *line, "--shuffle", *shuffle, "--resume"
+    calls, chunks = [], []
+    learn = Model.learn
+
+    def fail(model, chunk):
+        chunks.append(len(chunk.y))
+        if calls and len(chunks) == calls[-1]:
+            raise KeyboardInterrupt
+        learn(model, chunk)
+
+    monkeypatch.setattr(Model, "learn", fail)
+    told = call(*line)
+    expected, steps = (here / "m").read_bytes(), len(chunks)
+    for stop in {2, 3, steps // 2, steps}:
+        (here / "m").unlink()
+        chunks.clear()
+        calls.append(stop)
+        call(*line, code=130)
+        calls.clear()
+        assert call(*line)[0] == told[0]
+        assert (here / "m").read_bytes() == expected
+        assert not (here / "c").exists()
+
+
+def test_a_checkpoint_of_rows_in_another_order_is_refused(here, monkeypatch):
+    def learn(model, chunk, learn=Model.learn):
+        learn(model, chunk)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    line = "train", "rows.svm", "-o", "m", *KEPT
+    with monkeypatch.context() as patch:
+        patch.setattr(Model, "learn", learn)
+        _, err = call(*line, "--shuffle", "5000", code=143)
+    assert "Stopped after 3,192 rows. They are in c" in err
+    assert cbrank.load("c").n_seen_.sum() == 3192
+    assert error(*line, "--resume") == (
+        "c is the checkpoint of a run with shuffle=5000, and this one has shuffle=None: give the same "
+        "options, or another checkpoint."
+    )
+    assert "seed=0, and this one has seed=1" in error(
+        *line, "--resume", "--shuffle", "5000", "--seed", "1"
+    )
+    call(*line, "--resume", "--shuffle", "5000")
+    call("train", "rows.svm", "-o", "clean", "--shuffle", "5000")
+    assert (here / "m").read_bytes() == (here / "clean").read_bytes()
+
+
+def test_what_is_said_of_the_order_of_labels_survives_a_stop(here, monkeypatch):
+    rows = sorted((here / "rows.svm").read_text().splitlines(keepends=True))
+    (here / "rows.svm").write_text("".join(rows))
+    line = "train", "rows.svm", "--positive", "1", "--C", "1", "-o", "m"
+
+    def learn(model, chunk, learn=Model.learn):
+        learn(model, chunk)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Model, "learn", learn)
+        call(*line, *KEPT, code=143)
+    out, err = call(*line, *KEPT, "--resume")
+    assert (out, err.partition("\n")[2]) == call(*line)
+
+
 def test_a_checkpoint_is_a_model_file(stopped):
     assert cbrank.load("c").n_seen_.sum() == CHUNK
 

@@ -12,6 +12,7 @@ from scipy.special import ndtr
 from tables import TEST, make, make_svmlight, objects, run
 
 from cbrank import CBRanker, OAMRanker
+from cbrank.rankers.base import Ranker
 from cbrank.streams import StreamScaler
 from cbrank.training import Model
 
@@ -56,8 +57,8 @@ def test_all_columns(model, data):
     assert isinstance(opened.ranker, CBRanker)
     scores, std = opened.ranker.decision_function(ROWS, return_std=True)
     threshold = opened.ranker.threshold_
-    head, *rows = table(run("score", model, data, "--std", "--proba", "--label"))
-    assert head == ["id", "score", "std", "proba", "label"]
+    head, *rows = table(run("score", model, data, "--std", "--confidence", "--label"))
+    assert head == ["id", "score", "std", "confidence", "label"]
     ids, *numbers, labels = zip(*rows, strict=True)
     assert list(ids) == IDS
     np.testing.assert_array_equal(np.array(numbers[:2], float), [scores, std])
@@ -66,9 +67,25 @@ def test_all_columns(model, data):
     assert set(labels) == {"yes", "no"}
 
 
+@pytest.mark.parametrize("ranker", [None, OAMRanker(C=0.01)])
+@pytest.mark.parametrize("scaler", [None, StreamScaler("maxabs")])
+def test_proba_is_the_probability_that_the_ranker_gives(
+    tmp_path, data, monkeypatch, ranker, scaler
+):
+    def predict_proba(ranker, X):
+        return np.column_stack([np.zeros(len(X)), ndtr(ranker.decision_function(X))])
+
+    monkeypatch.setattr(Ranker, "predict_proba", predict_proba, raising=False)
+    model = make(tmp_path, ranker=ranker, scaler=scaler)
+    head, *rows = table(run("score", model, data, "--proba"))
+    assert head == ["id", "score", "proba"]
+    expected = ndtr(Model.open(model).scores(ROWS)).tolist()
+    assert [float(row[2]) for row in rows] == expected
+
+
 def test_json_lines_hold_the_same(model, data):
-    head, *rows = table(run("score", model, data, "--std", "--proba", "--label"))
-    lines = objects(run("score", model, data, "--std", "--proba", "--label", "--json"))
+    head, *rows = table(run("score", model, data, "--std", "--confidence", "--label"))
+    lines = objects(run("score", model, data, "--std", "--confidence", "--label", "--json"))
     assert [list(line) for line in lines] == [head] * 5
     assert [[str(value) for value in line.values()] for line in lines] == rows
 
@@ -189,20 +206,20 @@ def test_a_row_without_a_finite_score_is_an_error(model, data):
 def test_a_model_of_one_class_calls_no_row_positive(tmp_path, data):
     text = "row,age,income,clicked\na,2,4,no\nb,3,4,no\n"
     model = make(tmp_path, text=text, positive="yes")
-    head, *rows = table(run("score", model, data, "--proba", "--label"))
-    assert head == ["id", "score", "proba", "label"]
-    assert {(float(proba), label) for _, _, proba, label in rows} == {(0.0, "no")}
+    head, *rows = table(run("score", model, data, "--confidence", "--label"))
+    assert head == ["id", "score", "confidence", "label"]
+    assert {(float(sure), label) for _, _, sure, label in rows} == {(0.0, "no")}
 
 
-@pytest.mark.parametrize("option", ["--std", "--proba"])
+@pytest.mark.parametrize("option", ["--std", "--confidence"])
 def test_rankers_without_confidence_say_so(tmp_path, data, option):
     model = make(tmp_path, ranker=OAMRanker(C=0.01))
     assert run("score", model, data, "--label").exit_code == 0
     result = run("score", model, data, option)
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == (
-        "Error: OAMRanker does not know how sure its scores are: --std and --proba are for models "
-        "of CBRanker.\n"
+        "Error: OAMRanker does not know how sure its scores are: --std and --confidence are for "
+        "models of CBRanker.\n"
     )
 
 

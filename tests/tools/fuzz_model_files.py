@@ -53,7 +53,7 @@ with guided:
 
 from click.testing import CliRunner
 from file_memory import CLEAR, allowed, can_measure, resident
-from forged_models import ASKED, forge, packed, seeds, unpacked
+from forged_models import ASKED, WINDOW, forge, packed, seeds, unpacked
 from forgery import mutate
 
 # scikit-learn looks up the parameters of a class at every look at an estimator, which takes as long
@@ -165,7 +165,8 @@ def _use_model(model, rows):
     """Do what score and update do."""
     with _expected():
         [chunk] = open_stream(io.BytesIO(rows), columns=model.columns, learn=False)
-        say(model, chunk.X, std=isinstance(model.ranker, CBRanker), proba=False, label=True)
+        sure = isinstance(model.ranker, CBRanker)
+        say(model, chunk.X, std=sure, confidence=sure, proba=False, label=True)
     with _expected():
         [chunk] = open_stream(io.BytesIO(rows), columns=model.columns)
         model.learn(chunk)
@@ -214,7 +215,9 @@ def _go_on(data, rows, folder):
     with _expected():
         found = Checkpoint(folder / "forged", ASKED, Every()).open()
         if found:
-            collections.deque(Run(found[0], [str(folder / "rows")], found[1]), maxlen=0)
+            shuffle = WINDOW if found[1].waiting else None
+            run = Run(found[0], [str(folder / "rows")], found[1], shuffle=shuffle)
+            collections.deque(run, maxlen=0)
 
 
 # Very many files ----------------------------------------------------------------------------------

@@ -36,6 +36,12 @@ TRAIN = {
     "reservoir": ["rows.svm", "--policy", "reservoir", "--passes", "2", "--class-weight", "2",
                   "--positive", "1"],
     "table": ["rows.csv.gz", "--label", "y", "--positive", "yes", "--categorical", "city=onehot"],
+    "window": ["rows.svm", "more.svm", "--positive", "1", "--shuffle", "3000", "--passes", "2",
+               "--C", "1"],
+    "window-table": ["nasty.csv", *NASTY, "--shuffle", "900", "--C", "1", "--seed", "7"],
+    "shuffled": ["rows.csv.gz", "--label", "y", "--positive", "yes", "--categorical", "city=onehot",
+                 "--shuffle", "all", "--passes", "2", "--C", "1"],
+    "shuffled-pipe": ["-", *NASTY, "--shuffle", "all", "--C", "1"],
     "skipping": ["nasty.csv", *NASTY, "--C", "1"],
     "members": ["nasty.csv.gz", *NASTY, "--passes", "2", "--covariance", "diagonal"],
     "pipe": ["-", *NASTY, "--C", "1"],
@@ -50,8 +56,9 @@ UPDATE = {
     "in-place": ["rows.svm", "more.svm"],
     "beside": ["more.svm", "rows.svm", "-o", "out.model"],
     "twice": ["rows.svm", "--passes", "2"],
+    "mixed": ["more.svm", "rows.svm", "--shuffle", "2000", "--seed", "3"],
 }
-PIPED = {"pipe": "nasty.csv", "pipe-gz": "nasty.csv.gz"}
+PIPED = {"pipe": "nasty.csv", "pipe-gz": "nasty.csv.gz", "shuffled-pipe": "nasty.csv.gz"}
 SIGNALS = [signal.SIGKILL, signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
 BLOCKS = [1000, 65_536, 2**20]
 CHUNK = 60_000  # bytes, so that small files have many chunks

@@ -52,9 +52,11 @@ def expected(model):
     X, y = rows()
     labels = model.classes_[y]
     said = {"scores": model.decision_function(_like(model, X)).tolist()}
-    said |= {"threshold": str(model.threshold_), "classes": model.classes_.tolist()}
+    said |= {"intercept": model.intercept_.tolist(), "classes": model.classes_.tolist()}
+    said |= {"probabilities": model.predict_proba(_like(model, X))[:, 1].tolist()}
     model.partial_fit(_like(model, X[LEARNED:]), labels[LEARNED:])
-    return said | {"later_scores": model.decision_function(_like(model, X)).tolist()}
+    later = {"later_scores": model.decision_function(_like(model, X)).tolist()}
+    return said | later | {"later_intercept": model.intercept_.tolist()}
 
 
 TABLE = b"id,age,city,y\na,31,Oslo,no\nb,44,Rome,yes\nc,27,Oslo,no\nd,50,Bergen,yes\n"

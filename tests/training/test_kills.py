@@ -31,6 +31,8 @@ def data(tmp_path_factory, ready):
     ("command", "name"),
     [
         ("train", "table"),
+        ("train", "window"),
+        ("train", "shuffled"),
         ("train", "skipping"),
         ("train", "members"),
         ("train", "pipe"),

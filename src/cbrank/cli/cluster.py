@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cbrank.cli.files import check_outputs
-from cbrank.cli.progress import reporter
+from cbrank.cli.progress import reporter, shown
 
 if TYPE_CHECKING:
     from cbrank.dask import DaskRanker
@@ -63,6 +63,8 @@ def _refuse_impossible(options: dict[str, Any], model: "Model") -> None:
     for name in ("checkpoint", "every", "resume"):
         if options[name]:
             raise click.UsageError(f"--{name} is not for a cluster: it goes on by itself.")
+    if options["shuffle"] is not None:
+        raise click.UsageError("--shuffle is not for a cluster: mix the rows of each file before.")
     if "-" in options["data"]:
         raise click.UsageError("a cluster reads files, not standard input.")
     if options["on_error"] == "skip":
@@ -91,7 +93,8 @@ def _result(ranker: "DaskRanker", output: Path) -> dict[str, Any]:
         "rows": int(ranker.n_seen_.sum()),
         "positives": int(ranker.n_seen_[1]),
         "skipped": 0,
-        "progressive_auc": round(ranker.progressive_auc_, 6) if ranker.n_pairs_ else None,
+        "progressive_auc": shown(ranker.progressive_auc_),
+        "recent_auc": shown(ranker.recent_auc_),
         "features": int(ranker.n_features_in_),
         "C": ranker.C_,
         "model": str(output),

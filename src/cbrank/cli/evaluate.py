@@ -44,7 +44,7 @@ def command(
     files.check_outputs(("--roc", roc), model=model, data=data)
     label = both_labels(opened)[1]
     y, scores = _scored(opened, data, options)
-    found = evaluate(y, scores, opened.ranker.threshold_)
+    found = evaluate(y, scores)
     if roc:
         from cbrank.inspection.pictures import draw_roc  # noqa: PLC0415
 

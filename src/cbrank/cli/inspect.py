@@ -106,11 +106,17 @@ def _summary(contents: "Contents") -> list[str]:
         "rows": f"{facts['rows']:,}: " + ", ".join(_counts(facts)),
         "pairs": facts["pairs"] and f"{facts['pairs']:,}",
         "updates": facts["updates"] and f"{facts['updates']:,}",
-        "progressive AUC": facts["pairs"] and f"{facts['progressive_auc']:.4f}",
-        "threshold": f"{facts['threshold']:.6g}",
+        "progressive AUC": _auc(facts),
+        "intercept": f"{facts['intercept']:.6g}",
         "diverged": "a step was too large, and learning ended there" if facts["diverged"] else None,
     }
     return [f"{name:<{_LABEL}}{value}" for name, value in parts.items() if value]
+
+
+def _auc(facts: dict[str, Any]) -> str | None:
+    if facts["progressive_auc"] is None:
+        return None
+    return f"{facts['progressive_auc']:.4f}, of late {facts['recent_auc']:.4f}"
 
 
 def _counts(facts: dict[str, Any]) -> list[str]:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
+from cbrank.cli.errors import in_flags
 from cbrank.cli.files import check_outputs, is_same, refuse_overwriting
-from cbrank.cli.options import QUIET, READING, together
-from cbrank.cli.progress import Reporter, reporter
+from cbrank.cli.options import MOST, QUIET, READING, NumberOrWord, together
+from cbrank.cli.progress import Reporter, reporter, shown
 
 if TYPE_CHECKING:
     from cbrank.training import Checkpoint, Model, Progress, Run
@@ -44,6 +45,14 @@ running = together(
         help="How often to read the data, in the same order.",
     ),
     click.option(
+        "--shuffle", type=NumberOrWord(click.IntRange(1, MOST), ["all"]), metavar="ROWS|all",
+        help="Mix the rows: within a window of so many, or all of them through temporary files.",
+    ),
+    click.option(
+        "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True,
+        help="Source of what is random: the order of --shuffle, the rows of a reservoir.",
+    ),
+    click.option(
         "--checkpoint", type=click.Path(dir_okay=False, path_type=Path),
         help="Keep what was learned so far in this file.",
     ),
@@ -55,6 +64,13 @@ running = together(
     QUIET,
     click.option("--json", "as_json", is_flag=True, help="For machines: an object on each line."),
 )  # fmt: skip
+
+
+def mixing(options: dict[str, Any]) -> dict[str, Any]:
+    """Return what is asked for about the order of rows, as JSON; nothing if they stay as they are."""
+    if options["shuffle"] is None:
+        return {}
+    return {name: options[name] for name in ("shuffle", "seed")}
 
 
 def learn(
@@ -95,6 +111,8 @@ def learn(
             options["data"],
             progress,
             passes=options["passes"],
+            shuffle=options["shuffle"],
+            seed=options["seed"],
             widest=widest,
             checkpoint=checkpoint,
             **{name: options[name] for name in READING},
@@ -102,8 +120,11 @@ def learn(
         _carry_out(run, report, stops)
         if not run.model.ranker.n_seen_.all():
             report.note("only one of the two labels was seen, so there is no ranking yet.")
+        remarks = run.remarks()
+        for sentence in filter(None, remarks.values()):
+            report.note(in_flags(sentence))
         run.finish(output, last_run=last_run(asked, run.files))
-        report.done(_result(run, output))
+        report.done(_result(run, output) | {name: bool(said) for name, said in remarks.items()})
 
 
 def _carry_out(run: "Run", report: Reporter, stops: "Stops") -> None:
@@ -131,12 +152,12 @@ def _carry_out(run: "Run", report: Reporter, stops: "Stops") -> None:
 
 def _result(run: "Run", output: Path) -> dict[str, Any]:
     ranker, progress = run.model.ranker, run.progress
-    pairs, auc = run.progressive_auc()
     return {
         "rows": progress.rows,
         "positives": progress.positives,
         "skipped": run.skipped,
-        "progressive_auc": round(auc, 6) if pairs else None,
+        "progressive_auc": shown(run.progressive_auc()[1]),
+        "recent_auc": shown(ranker.recent_auc_),
         "features": int(ranker.n_features_in_),
         "C": getattr(ranker, "C_", getattr(ranker, "C", None)),
         "model": str(output),

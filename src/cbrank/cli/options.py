@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Command = Callable[..., None]
 Decorator = Callable[[Command], Command]
 
-_MOST = 2**31 - 1  # of what is counted: arrays of more are beyond any machine
+MOST = 2**31 - 1  # of what is counted: arrays of more are beyond any machine
 _PICTURES = (".png", ".svg")
 
 
@@ -33,7 +33,7 @@ def together(*options: Decorator) -> Decorator:
 # From a table of parameters -----------------------------------------------------------------------
 
 
-class _NumberOrWord(click.ParamType[Any]):
+class NumberOrWord(click.ParamType[Any]):
     """A number in a range, or one of some words.
 
     Parameters
@@ -42,14 +42,17 @@ class _NumberOrWord(click.ParamType[Any]):
         The type of the number.
     words : sequence of str
         The words.
-    make : callable
-        What makes the parameter's value of the number.
+    make : callable, optional
+        What makes the parameter's value of the number; else the number itself is it.
     """
 
     name = "number or word"
 
     def __init__(
-        self, number: click.ParamType[Any], words: Sequence[str], make: Callable[[Any], Any]
+        self,
+        number: click.ParamType[Any],
+        words: Sequence[str],
+        make: Callable[[Any], Any] = lambda number: number,
     ) -> None:
         self.number, self.words, self.make = number, words, make
 
@@ -90,7 +93,7 @@ def _typed(kinds: tuple[Kind, ...]) -> dict[str, Any]:
     if not words:
         return {"type": numbers[0]}
     metavar = "|".join(["NUMBER", *words])
-    return {"type": _NumberOrWord(numbers[0], words, make), "metavar": metavar}
+    return {"type": NumberOrWord(numbers[0], words, make), "metavar": metavar}
 
 
 def _weight_of_positives(weight: float) -> dict[int, float]:
@@ -101,7 +104,7 @@ def _weight_of_positives(weight: float) -> dict[int, float]:
 def _number(kind: Number) -> click.ParamType[Any]:
     """Return the range of a number; an open end of a count is where counting ends."""
     low: Any = kind.low
-    high: Any = _MOST if kind.type is int and kind.high is None else kind.high
+    high: Any = MOST if kind.type is int and kind.high is None else kind.high
     return (click.IntRange if kind.type is int else click.FloatRange)(
         low,
         high,
@@ -194,7 +197,7 @@ columns = together(
     click.option("--zero-based", is_flag=True, help="The indices of svmlight text start at 0."),
     click.option(
         "--max-features",
-        type=click.IntRange(1, _MOST),
+        type=click.IntRange(1, MOST),
         default=2**24,
         show_default=True,
         help="How wide rows may become.",

@@ -74,16 +74,16 @@ class Pace:
         from cbrank.training.run import auc_since  # noqa: PLC0415
 
         progress, measured = self.run.progress, self.run.progressive_auc()
-        seconds, total = self.seconds(), stream.bytes_total
+        seconds, (read, total) = self.seconds(), self.run.bytes_read(stream)
         return {
             "rows": progress.rows,
             "positives": progress.positives,
             "pass": progress.passes + 1,
             "rows_per_second": round((progress.rows - self.rows_before) / max(seconds, 1e-9)),
-            "bytes_read": progress.passes * (total or 0) + stream.bytes_read,
-            "bytes_total": total and total * self.run.passes,
-            "progressive_auc": _number(measured[1]),
-            "progressive_auc_since": _number(auc_since(self._reported, measured)[1]),
+            "bytes_read": read,
+            "bytes_total": total,
+            "progressive_auc": shown(measured[1]),
+            "progressive_auc_since": shown(auc_since(self._reported, measured)[1]),
             "seconds": round(seconds, 3),
             "seconds_left": self._left(stream),
         }
@@ -94,18 +94,19 @@ class Pace:
 
     def _left(self, stream: "Stream") -> float | None:
         """Return the seconds that remain, by the bytes read since the run was taken up."""
-        if stream.bytes_total is None:
+        read, total = self.run.bytes_read(stream)
+        if total is None:
             return None
-        read = self.run.progress.passes * stream.bytes_total + stream.bytes_read
         self._first = self._first or (self.clock(), read)
         began, before = self._first
         if read <= before:
             return None
         speed = (self.clock() - began) / (read - before)
-        return round(speed * (stream.bytes_total * self.run.passes - read), 3)
+        return round(speed * (total - read), 3)
 
 
-def _number(value: float) -> float | None:
+def shown(value: float) -> float | None:
+    """Return a number as ``--json`` shows it, None if it is not known."""
     return None if value != value else round(value, 6)  # noqa: PLR0124
 
 
@@ -215,11 +216,14 @@ class TextReporter(Reporter):
         click.echo(in_words(facts), err=True)
 
     def done(self, facts: dict[str, Any]) -> None:
-        auc, skipped = facts["progressive_auc"], facts["skipped"]
+        auc, recent, skipped = (
+            facts[name] for name in ("progressive_auc", "recent_auc", "skipped")
+        )
         click.echo(
             f"Learned from {facts['rows']:,} rows, {facts['positives']:,} of them positive"
             + (f" ({skipped:,} malformed ones skipped)" if skipped else "")
             + (f": progressive AUC {auc:.4f}" if auc is not None else "")
+            + (f", of late {recent:.4f}" if recent is not None else "")
             + f", {facts['features']:,} features"
             + (f", C {facts['C']:g}" if facts["C"] is not None else "")
             + f". Model: {facts['model']}"

@@ -28,8 +28,11 @@ Table = dict[str, list[Any]]
 @DATA
 @click.option("--std", is_flag=True, help="Also the score's standard deviation (CBR).")
 @click.option(
-    "--proba", is_flag=True, help="Also how sure it is that the score reaches the threshold (CBR)."
+    "--confidence",
+    is_flag=True,
+    help="Also how sure it is that the score reaches the threshold (CBR).",
 )
+@click.option("--proba", is_flag=True, help="Also the probability that the row is positive.")
 @click.option("--label", is_flag=True, help="Also the label that the score stands for.")
 @click.option(
     "--id",
@@ -69,7 +72,7 @@ def command(
     check_outputs(("-o", output), model=model, data=data)
     if output is None:
         refuse_overwriting_by_output(model, data)
-    if options["std"] or options["proba"]:
+    if options["std"] or options["confidence"]:
         refuse_without_confidence(opened)
     if id_column is not None:
         _use_as_id(opened, id_column)
@@ -98,7 +101,7 @@ def _tables(
     """Return the columns to write for each chunk, and whether it is the first."""
     from cbrank.inspection.scoring import say  # noqa: PLC0415
 
-    asked = {name: options[name] for name in ("std", "proba", "label")}
+    asked = {name: options[name] for name in ("std", "confidence", "proba", "label")}
     first, with_ids = True, id_column is not None
     for chunk in read_chunks(model, data, options, labels=False):
         with_ids = with_ids or (first and chunk.ids is not None)

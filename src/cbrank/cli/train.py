@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cbrank.cli.learning import learn, running
+from cbrank.cli.learning import learn, mixing, running
 from cbrank.cli.options import (
     COLUMNS,
     DATA,
@@ -40,7 +40,6 @@ _LEARNER = tuple(parameter.name for parameter in CBR if parameter.is_option)
     type=click.Choice(["standard", "unit", "maxabs", "none"]),
     help="Scale rows by what was seen so far.  [default: none; unit if diagonal]",
 )
-@click.option("--seed", default=0, show_default=True, help="Source of the reservoir.")
 @columns
 @reading
 @running
@@ -49,7 +48,8 @@ def command(output: Path, **options: Any) -> None:
     """Learn a ranker from files.
 
     DATA is svmlight text, CSV or Parquet; plain, .gz, .bz2, .xz or .zst; one file, several, a
-    glob in quotes, or - for standard input. It is read in chunks, in the order given.
+    glob in quotes, or - for standard input. It is read in chunks, in the order given; rows that are
+    sorted by label should be mixed, by --shuffle.
 
     \b
     cbrank train clicks.svm -o clicks.model
@@ -65,7 +65,7 @@ def command(output: Path, **options: Any) -> None:
     from cbrank.training.model import WIDEST_FULL  # noqa: PLC0415
 
     names = (*_LEARNER, "scale", "seed", *COLUMNS, *READING, "passes")
-    asked = {"command": "train"} | {name: _json(options[name]) for name in names}
+    asked = {"command": "train"} | {name: _json(options[name]) for name in names} | mixing(options)
     widest = WIDEST_FULL if options["covariance"] is None else None
     if options["scheduler"]:
         from cbrank.cli.cluster import learn_on_cluster  # noqa: PLC0415

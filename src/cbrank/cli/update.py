@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from cbrank.cli.files import refuse_overwriting
-from cbrank.cli.learning import learn, running
+from cbrank.cli.learning import learn, mixing, running
 from cbrank.cli.options import DATA, MODEL, READING, reading
 from cbrank.cli.progress import reporter
 
@@ -42,6 +42,7 @@ def command(model: Path, output: Path | None, **options: Any) -> None:
     old = Model.restore(model, arrays, facts)
     del arrays  # the model has what it needs of them
     asked = {"command": "update"} | {name: options[name] for name in (*READING, "passes")}
+    asked |= mixing(options)
     refuse_overwriting(("--checkpoint", options["checkpoint"]), model=model)
     with model.open("rb") as file:
         asked["model"] = hashlib.file_digest(file, "sha256").hexdigest()

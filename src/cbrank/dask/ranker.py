@@ -72,7 +72,7 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     Cs_ : ndarray of shape (9,)
         Every C tried; only if the C of `ranker` is "auto".
     progressive_auc_path_ : ndarray of shape (9,)
-        Progressive AUC of the learner with each of `Cs_`; only if the C of `ranker` is "auto".
+        AUC of late blocks of the learner with each of `Cs_`; only if the C of `ranker` is "auto".
     coef_ : ndarray of shape (1, n_features)
         This and all that follow are those of `ranker_`: the mean of the weights.
     covariance_ : ndarray of shape (n_features, n_features) or (n_features,)
@@ -81,12 +81,12 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         The C that all partitions were learned with.
     classes_ : ndarray of shape (2,)
         The labels; the second is the positive class.
-    threshold_ : float
-        Score from which rows are predicted positive: the optimal operating point of the buffered
-        rows at the class shares of all rows.
+    intercept_ : ndarray of shape (1,)
+        What is added to scores so that zero is the operating point.
     progressive_auc_ : float
-        Share of the pairs (new row, buffered row of the other class) that the mean ranked right
-        before the row was learned from, ties counted half.
+        AUC of rows by the weights of their partition's ranker before it learned from them.
+    recent_auc_ : float
+        The same over about the last thousand rows of the partitions.
     n_seen_ : ndarray of shape (2,)
         Rows learned from, of the negative and of the positive class, in all rounds.
     n_pairs_ : int
@@ -117,7 +117,7 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
       partitions again after they were. ``cbrank train --scheduler ... --passes N`` is ``rounds=N``.
     * `class_weight` "balanced": goes by the running counts of each partition.
     * `forgetting`: within each partition, for a single round of `fit`. Rankers that have forgotten
-      part of what they went on from cannot be merged.
+      part of what they went on from cannot be merged. With "auto" nothing is forgotten.
     * `random_state`: each partition has a generator of its own, which depends on this seed, on the
       partition's number and on the rows learned from before.
 
@@ -153,8 +153,9 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     covariance_ = _of_ranker("covariance_")
     C_ = _of_ranker("C_")
     classes_ = _of_ranker("classes_")
-    threshold_ = _of_ranker("threshold_")
+    intercept_ = _of_ranker("intercept_")
     progressive_auc_ = _of_ranker("progressive_auc_")
+    recent_auc_ = _of_ranker("recent_auc_")
     n_seen_ = _of_ranker("n_seen_")
     n_pairs_ = _of_ranker("n_pairs_")
     n_updates_ = _of_ranker("n_updates_")
@@ -231,7 +232,8 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _learn(
         self, partitions: Partitions, prior: CBRanker | None, classes: ArrayLike | None
     ) -> Self:
-        if self.ranker.forgetting and (prior is not None or self.rounds > 1):
+        forgets = self.ranker.forgetting not in {"auto", 0.0}
+        if forgets and (prior is not None or self.rounds > 1):
             raise ValueError(
                 f"forgetting is {self.ranker.forgetting}, and rankers that have forgotten part of "
                 "what they went on from cannot be merged: use rounds=1 and fit, or go on with "
@@ -247,7 +249,8 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 model = delayed(prior, traverse=False)
             for round_ in range(1, self.rounds + 1):
                 label = f"Round {round_} of {self.rounds}" if self.rounds > 1 else "Partitions"
-                model = self._round(client, label, partitions.parts(), model, seed)
+                parts, again = partitions.parts(), round_ > 1
+                model = self._round(client, label, parts, model, seed, again=again)
             merged = model.result()
         self._keep(merged, chosen, partitions, anew=prior is None)
         return self
@@ -283,10 +286,17 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return delayed(tasks.start)(ranker, schema), chosen
 
     def _round(
-        self, client: Client, label: str, parts: Sequence[Partition], prior: Any, seed: Seed
+        self,
+        client: Client,
+        label: str,
+        parts: Sequence[Partition],
+        prior: Any,
+        seed: Seed,
+        *,
+        again: bool,
     ) -> Any:
         """Learn from all partitions; return the merged ranker, which stays on the cluster."""
-        learned = [delayed(tasks.learn)(part, prior, seed) for part in parts]
+        learned = [delayed(tasks.learn)(part, prior, seed, again) for part in parts]
         merged = tasks.tree_reduced(learned, lambda some: delayed(tasks.merged)(some, prior))
         model = delayed(tasks.end_of_round)(merged, prior, len(parts))
         shown = self.progress and cluster.at_terminal()
@@ -361,7 +371,7 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return blocks.lazily(self.ranker_, "decision_function", X, np.dtype(np.float64))
 
     def predict(self, X: Any) -> Any:
-        """Predict the positive class where the score reaches `threshold_`, when it is asked for.
+        """Predict the positive class where the score is above zero, when it is asked for.
 
         Parameters
         ----------

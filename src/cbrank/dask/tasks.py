@@ -80,17 +80,18 @@ def start(ranker: "CBRanker", schema: Schema) -> "CBRanker":
     return ranker
 
 
-def learn(partition: Partition, prior: "CBRanker", seed: Seed) -> "CBRanker":
-    """Return what `prior` becomes by learning from a partition."""
+def learn(partition: Partition, prior: "CBRanker", seed: Seed, again: bool = False) -> "CBRanker":
+    """Return what `prior` becomes by learning from a partition, perhaps not for the first time."""
     random, ranker = seed.generator(partition, prior), deepcopy(prior)
     ranker.reseed(int(random.integers(1, 2**63)))
     order = random if seed.shuffle else None
     try:
-        for _ in range(ranker.n_passes):
+        for number in range(ranker.n_passes):
+            take = ranker.learn_again if again or number else ranker.partial_fit
             for X, y, weights in partition.chunks(order, ranker.n_features_in_):
                 partition.widen(ranker, X.shape[1])
                 with compiled_once(type(ranker).__name__):
-                    ranker.partial_fit(X, y, sample_weight=weights)
+                    take(X, y, sample_weight=weights)
     except ValueError as error:
         raise partition.located(error, prior) from None
     return ranker

@@ -1,5 +1,6 @@
 """A model file opened to be looked at."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,8 +100,9 @@ class Contents:
             "positive": self.labels()[1],
             "pairs": getattr(ranker, "n_pairs_", None),
             "updates": getattr(ranker, "n_updates_", None),
-            "progressive_auc": getattr(ranker, "progressive_auc_", None),
-            "threshold": ranker.threshold_,
+            "progressive_auc": _or_none(ranker.progressive_auc_),
+            "recent_auc": _or_none(ranker.recent_auc_),
+            "intercept": float(ranker.intercept_[0]),
             "diverged": ranker.diverged_,
         }
 
@@ -115,3 +117,7 @@ class Contents:
             "categorical": columns.categorical,
             "dropped": columns.drop,
         }
+
+
+def _or_none(value: float) -> float | None:
+    return None if math.isnan(value) else value

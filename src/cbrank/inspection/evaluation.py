@@ -60,7 +60,9 @@ class Evaluation:
         return f"95% interval {self.auc.low:.4f} to {self.auc.high:.4f}"
 
 
-def evaluate(y: NDArray[np.int64], scores: NDArray[np.float64], threshold: float) -> Evaluation:
+def evaluate(
+    y: NDArray[np.int64], scores: NDArray[np.float64], threshold: float = 0.0
+) -> Evaluation:
     """Measure scored rows.
 
     Parameters
@@ -69,8 +71,8 @@ def evaluate(y: NDArray[np.int64], scores: NDArray[np.float64], threshold: float
         Labels, 1 for positive and 0 for negative; there are both.
     scores : ndarray of shape (n_samples,)
         Their scores.
-    threshold : float
-        The model's.
+    threshold : float, default=0
+        Scores above it are called positive.
 
     Returns
     -------
@@ -91,15 +93,12 @@ def evaluate(y: NDArray[np.int64], scores: NDArray[np.float64], threshold: float
         positives=int(y.sum()),
         auc=auc_interval(y, scores, pos_label=1),
         average_precision=float(average_precision_score(y, scores)),
-        own=_decision(y == 1, scores, threshold),
-        best=_decision(y == 1, scores, best),
+        own=_decision(y == 1, scores > threshold, threshold),
+        best=_decision(y == 1, scores >= best, best),
     )
 
 
-def _decision(
-    positive: NDArray[np.bool_], scores: NDArray[np.float64], threshold: float
-) -> Decision:
-    called = scores >= threshold
+def _decision(positive: NDArray[np.bool_], called: NDArray[np.bool_], threshold: float) -> Decision:
     return Decision(
         threshold=threshold,
         accuracy=float((called == positive).mean()),

@@ -10,7 +10,9 @@ from cbrank.rankers.cbr import CBRanker
 from cbrank.training.model import Model
 
 
-def say(model: Model, X: Any, *, std: bool, proba: bool, label: bool) -> dict[str, list[Any]]:
+def say(
+    model: Model, X: Any, *, std: bool, confidence: bool, proba: bool, label: bool
+) -> dict[str, list[Any]]:
     """Return what a model says of rows, by the name of each column.
 
     Parameters
@@ -21,8 +23,10 @@ def say(model: Model, X: Any, *, std: bool, proba: bool, label: bool) -> dict[st
         Rows of a stream that reads with the model's columns.
     std : bool
         Whether to say how sure each score is.
+    confidence : bool
+        Whether to say how sure the model is that the score is above zero.
     proba : bool
-        Whether to say how sure the model is that the score reaches its threshold.
+        Whether to say with which probability each row is positive.
     label : bool
         Whether to say which label the score stands for.
 
@@ -36,14 +40,16 @@ def say(model: Model, X: Any, *, std: bool, proba: bool, label: bool) -> dict[st
     ValueError
         If the model keeps no confidence, or a row's values are so large that it has no score.
     """
-    scores, deviations = finite_scores(model, X, with_std=std or proba)
+    scores, deviations = finite_scores(model, X, with_std=std or confidence)
     said: dict[str, NDArray[Any]] = {"score": scores}
     if std:
         said["std"] = deviations
+    if confidence:
+        said["confidence"] = _reaching(scores, deviations)
     if proba:
-        said["proba"] = _reaching(model, scores, deviations)
+        said["proba"] = model.probabilities(X)
     if label:
-        reaches = (scores >= model.ranker.threshold_).astype(np.int64)
+        reaches = (scores > 0.0).astype(np.int64)
         said["label"] = np.array(both_labels(model), dtype=object)[reaches]
     return {name: values.tolist() for name, values in said.items()}
 
@@ -84,14 +90,11 @@ def refuse_without_confidence(model: Model) -> None:
     if not knows_confidence(model):
         raise ValueError(
             f"{type(model.ranker).__name__} does not know how sure its scores are: `std` and "
-            "`proba` are for models of CBRanker."
+            "`confidence` are for models of CBRanker."
         )
 
 
-def _reaching(
-    model: Model, scores: NDArray[np.float64], deviations: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the probability, over the Gaussian of the weights, that scores reach the threshold."""
-    ahead = scores - model.ranker.threshold_
+def _reaching(scores: NDArray[np.float64], deviations: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the probability, over the Gaussian of the weights, that scores are above zero."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(deviations > 0, ndtr(ahead / deviations), ahead >= 0)
+        return np.where(deviations > 0, ndtr(scores / deviations), scores > 0)

@@ -15,6 +15,7 @@ import numpy as np
 from cbrank.kernels._jit import jit, kernel
 from cbrank.kernels.buffers import row_weight, store
 from cbrank.kernels.opauc import count_row, gradient
+from cbrank.kernels.prequential import foretell
 from cbrank.kernels.steps import take_step
 from cbrank.kernels.vectors import dot, multiply
 
@@ -53,15 +54,18 @@ def _project(w, radius):
 
 
 @kernel
-def learn(X, labels, weights, order, buffer, model, parameters):
+def learn(X, labels, weights, order, buffer, model, parameters, trail):
     """Learn from the rows `order` of `X`, in that order."""
     Gamma_w = np.empty_like(model.w)
+    at = 0
     for row in order:
         if weights[row] > 0.0:
             x, label = X[row], labels[row]
             other, sign = 1 - label, 2.0 * label - 1.0
             # The step does not need these rows: they are kept to place the threshold, and counted.
+            foretell(trail, at, x, label, model.w, buffer)
             store(buffer, label, x, False)
+            at += 1
             count_row(x, buffer.seen[label], model.mean[label], model.Gamma[label])
             if buffer.seen[other] > 0:
                 multiply(model.Gamma[other], model.w, Gamma_w)

@@ -41,18 +41,19 @@ from cbrank.kernels._block_table import (
 from cbrank.kernels._jit import jit, kernel
 from cbrank.kernels.buffers import row_weight, store
 from cbrank.kernels.confidence import (
+    PAIRS,
     ROWS,
-    TIED,
     UPDATES,
     WIDEST,
     boost_of,
-    count_pair,
     least_sound,
     narrow,
     narrowed,
+    per_lag_of,
     scw_step,
 )
-from cbrank.kernels.vectors import dot, margin_of, multiply
+from cbrank.kernels.prequential import foretell_both
+from cbrank.kernels.vectors import dot, multiply
 
 # Columns, and buffered rows per class, from which blocks are faster than ``full``. Below, Sigma fits
 # a fast cache, or a sweep has too few pairs to repay the table.
@@ -71,17 +72,6 @@ _TINY = 1e-160
 
 
 # A pair -------------------------------------------------------------------------------------------
-
-
-@jit
-def _ahead(table, x, b, new, old, mu):
-    """Return mu.z, from the two scores where rounding cannot change its sign, else from z.
-
-    So ties are ties, exactly as in ``full``, and the progressive AUC is the same.
-    """
-    one, other = table.score[x], table.score[b]
-    doubt = TIED * (abs(one) + abs(other)) + table.blur[0] * (table.size[x] + table.size[b])
-    return one - other if abs(one - other) > doubt else margin_of(mu, new, old)
 
 
 @jit
@@ -280,9 +270,7 @@ def _learn_row(table, x, new, end, label, C, buffer, model, phi):
     other, sign, boost = 1 - label, 2.0 * label - 1.0, boost_of(model.tally[ROWS])
     own, first = first_row(table, buffer, label), first_row(table, buffer, other)
     others, oldest, size, k = buffer.rows[other], buffer.oldest[other], buffer.size[other], 0
-    for slot in range(size):  # counted before the row changes the mean
-        ahead = _ahead(table, x, first + slot, new, others[slot], model.mu)
-        count_pair(model.tally, sign * ahead)
+    model.tally[PAIRS] += size
     while k < size:
         old = table.n[0]
         k = _sweep(table, x, new, others, first, size, oldest, k, sign, C, phi, model, boost)
@@ -300,23 +288,27 @@ def _learn_row(table, x, new, end, label, C, buffer, model, phi):
 
 
 @kernel
-def learn(X, labels, weights, order, buffer, model, parameters):
+def learn(X, labels, weights, order, buffer, model, parameters, trail):
     """Learn from the rows `order` of `X`, in that order: the model of ``full.learn``."""
     capacity = buffer.rows.shape[1]
     table = new_table(X.shape[1], capacity)
     enough, longest = table.F.shape[0] - LONGEST, table.T.shape[0] - 2 * capacity
     # The first block is short: how many updates a row makes is not known yet.
-    at, length, age = 0, 8, _LASTING
-    while at < order.size:
+    at = 0
+    begin, length, age = 0, 8, _LASTING
+    while begin < order.size:
         if age >= _LASTING:
-            begin_table(table, X, order[at : at + LONGEST], buffer, model.Sigma)
+            begin_table(table, X, order[begin : begin + LONGEST], buffer, model.Sigma)
             age = 0
-        rows, done = order[at : at + length], 0
+        rows, done = order[begin : begin + length], 0
         begin_block(table, X, rows, capacity, model)
         while done < rows.size and table.n[0] <= enough:
             row, x = rows[done], capacity + done
             if weights[row] > 0.0:
                 label, new = labels[row], X[row]
+                per_lag = per_lag_of(model.tally)
+                foretell_both(trail, at, new, label, model.mu, model.lag, per_lag, buffer)
+                at += 1
                 slot = store(buffer, label, new, parameters.reservoir)
                 if slot >= 0:
                     take_in(table, first_row(table, buffer, label) + slot, x)
@@ -324,7 +316,7 @@ def learn(X, labels, weights, order, buffer, model, parameters):
                 end = capacity + rows.size
                 _learn_row(table, x, new, end, label, C, buffer, model, parameters.phi)
             done += 1
-        at, age = at + done, age + done
+        begin, age = begin + done, age + done
         # As many rows as should fill F at the rate of updates of this block: P of rows that the
         # block does not reach is computed in vain.
         length = max(4, min(longest, done * enough // max(table.n[0], 1)))

@@ -28,6 +28,7 @@ class DenseBuffer(NamedTuple):
     """Two buffers of M dense rows."""
 
     rows: np.ndarray  # (2, M, d)
+    means: np.ndarray  # (2, d) of the latest rows of each class (see ``prequential``), or (2, 0)
     size: np.ndarray  # (2,) filled slots
     oldest: np.ndarray  # (2,) slot of the oldest row, where a sweep starts; 0 for the reservoir
     seen: np.ndarray  # (2,) rows of each class so far, those not kept included
@@ -51,9 +52,10 @@ def _counters(seed: int) -> tuple[np.ndarray, ...]:
     return np.zeros(2, np.int64), np.zeros(2, np.int64), np.zeros(2, np.int64), state
 
 
-def empty_dense(capacity: int, n_features: int, seed: int) -> DenseBuffer:
+def empty_dense(capacity: int, n_features: int, seed: int, *, means: bool) -> DenseBuffer:
     """Make empty buffers for dense rows; `seed` is any positive 64-bit number."""
-    return DenseBuffer(np.zeros((2, capacity, n_features)), *_counters(seed))
+    rows, mean_rows = np.zeros((2, capacity, n_features)), np.zeros((2, n_features if means else 0))
+    return DenseBuffer(rows, mean_rows, *_counters(seed))
 
 
 def empty_sparse(capacity: int, seed: int) -> SparseBuffer:
@@ -77,6 +79,24 @@ def widened(buffer: SparseBuffer, width: int) -> SparseBuffer:
     values[..., :held] = buffer.values[..., :held]
     indices[..., :held] = buffer.indices[..., :held]
     return SparseBuffer(values, indices, *(array.copy() for array in buffer[2:]))
+
+
+def with_fewer(
+    buffer: DenseBuffer | SparseBuffer, capacity: int, *, reservoir: bool
+) -> DenseBuffer | SparseBuffer:
+    """Return a buffer with room for `capacity` rows of each class: the latest.
+
+    Of a reservoir they are those of the first slots, which are as uniform a sample as all.
+    """
+    before = buffer[0].shape[1]
+    if before <= capacity:
+        return buffer
+    size = np.minimum(buffer.size, capacity)
+    skipped = 0 if reservoir else buffer.oldest + buffer.size - size
+    slots = (np.arange(capacity) + np.reshape(skipped, (-1, 1))) % before
+    of_rows = {"rows", "values", "indices", "length"} & set(buffer._fields)
+    changed = {name: getattr(buffer, name)[[[0], [1]], slots] for name in of_rows}
+    return buffer._replace(size=size, oldest=np.zeros(2, np.int64), **changed)
 
 
 @jit

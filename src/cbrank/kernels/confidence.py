@@ -16,11 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cbrank.kernels._jit import jit
-from cbrank.kernels.vectors import margin_of
 
 DIAGONAL_FORMS = ("paper", "precision", "drop")
 PAPER, PRECISION, DROP = range(3)  # the form, as the kernels take it
-ROWS, PAIRS, UPDATES, TWICE_RIGHT = range(4)  # places in `tally`
+ROWS, PAIRS, UPDATES = range(3)  # places in `tally`
 
 EPSILON = np.finfo(np.float64).eps
 
@@ -56,7 +55,7 @@ class FullModel(NamedTuple):
     mu: np.ndarray  # (d,)
     Sigma: np.ndarray  # (d, d)
     lag: np.ndarray  # (d,) scaled difference of averaged mean and mean: see `boost_after`
-    tally: np.ndarray  # (4,) rows, pairs, updates, twice the pairs ranked right (a tie is half)
+    tally: np.ndarray  # (3,) rows, pairs, updates
 
 
 class DiagonalModel(NamedTuple):
@@ -188,21 +187,9 @@ def averaged_mean(
 
 
 @jit
-def count_pair(tally, ahead):
-    """Count a pair for the progressive AUC, in integers: 2 if it is ranked right, 1 for a tie."""
-    tally[PAIRS] += 1
-    tally[TWICE_RIGHT] += 2 if ahead > 0.0 else (1 if ahead == 0.0 else 0)
-
-
-@jit
-def count_pairs(model, x, buffer, other, sign, margins):
-    """Write the margins of a dense row's pairs by the mean as it is, and count them.
-
-    All are counted before the row changes the mean, so that no pair is counted by what it taught.
-    """
-    for slot in range(buffer.size[other]):
-        margins[slot] = sign * margin_of(model.mu, x, buffer.rows[other, slot])
-        count_pair(model.tally, margins[slot])
+def per_lag_of(tally):
+    """Return the factor of `lag` in the averaged mean."""
+    return 1.0 / boost_of(tally[ROWS]) if tally[ROWS] > 0 else 0.0
 
 
 @jit

@@ -19,6 +19,7 @@ from cbrank.kernels.confidence import (
     DROP,
     EPSILON,
     LARGEST_C,
+    PAIRS,
     PAPER,
     PRECISION,
     ROWS,
@@ -26,11 +27,12 @@ from cbrank.kernels.confidence import (
     UPDATES,
     WIDEST,
     boost_of,
-    count_pairs,
     narrowed,
+    per_lag_of,
     scw_information,
     scw_step,
 )
+from cbrank.kernels.prequential import foretell_row_both
 from cbrank.kernels.vectors import centre, margin_of
 
 # Calls with fewer rows do without bounds: computing the norms of both buffers would cost more than
@@ -99,15 +101,15 @@ def _narrow(model, x, b):
 
 @jit
 def _update(model, x, b, sign, margin, C, phi, form, boost):
-    """Update the ranker with one pair if it violates its constraint; say whether the mean moved."""
-    mu, G, shift, moved = model.mu, model.G, shift_of(C, form), False
+    """Update the ranker with one pair if it violates its constraint."""
+    mu, G, shift = model.mu, model.G, shift_of(C, form)
     variance = _variance(G, x, b, shift)
     alpha, beta = scw_step(margin, variance, C, phi)
     if alpha > 0.0 and may_be_wide(variance, shift) and _narrow(model, x, b):
-        moved, variance = True, _variance(G, x, b, shift)
+        variance = _variance(G, x, b, shift)
         alpha, beta = scw_step(sign * margin_of(mu, x, b), variance, C, phi)
     if alpha <= 0.0:
-        return moved
+        return
     model.tally[UPDATES] += 1
     information = scw_information(alpha, variance, phi) if form == PRECISION else 0.0
     for i in range(mu.size):
@@ -116,44 +118,44 @@ def _update(model, x, b, sign, margin, C, phi, form, boost):
         mu[i] += change
         model.lag[i] -= boost * change
         G[i] = more_precise(G[i], z, beta, information, form)
-    return True
 
 
 @jit
-def _sweep(x, norm, C, label, buffer, model, phi, form, norms, margins):
+def _sweep(x, norm, C, label, buffer, model, phi, form, norms):
     """Pair a new row with the buffered rows of the other class, oldest first (Algorithm 3)."""
     other, sign, capacity = 1 - label, 2.0 * label - 1.0, buffer.rows.shape[1]
-    count_pairs(model, x, buffer, other, sign, margins)
-    boost, moved = boost_of(model.tally[ROWS]), False
+    boost = boost_of(model.tally[ROWS])
+    model.tally[PAIRS] += buffer.size[other]
     for k in range(buffer.size[other]):
         slot = (buffer.oldest[other] + k) % capacity
         b = buffer.rows[other, slot]
-        # Until the first update of this sweep the margins that were counted are still right.
-        margin = sign * margin_of(model.mu, x, b) if moved else margins[slot]
+        margin = sign * margin_of(model.mu, x, b)
         if not margin >= phi * (norm + norms[other, slot]):
-            moved |= _update(model, x, b, sign, margin, C, phi, form, boost)
+            _update(model, x, b, sign, margin, C, phi, form, boost)
 
 
 @kernel
-def learn(X, labels, weights, order, buffer, model, parameters):
+def learn(X, labels, weights, order, buffer, model, parameters, trail):
     """Learn from the rows `order` of `X`, in that order (Algorithm 1)."""
     capacity, measured = buffer.rows.shape[1], order.size >= _FEW
-    origin, margins = np.zeros(X.shape[1]), np.empty(capacity)
+    origin = np.zeros(X.shape[1])
     norms = np.full((2, capacity), np.inf)  # with infinite norms no pair is skipped
     if measured:
         centre(X, order, origin)
         for label in range(2):
             for slot in range(buffer.size[label]):
                 norms[label, slot] = _norm(model.G, buffer.rows[label, slot], origin)
+    at = 0
     for row in order:
         if weights[row] > 0.0:
             x, label = X[row], labels[row]
             norm = _norm(model.G, x, origin) if measured else np.inf
+            per_lag = per_lag_of(model.tally)
+            foretell_row_both(trail, at, x, label, model.mu, model.lag, per_lag)
             slot = store(buffer, label, x, parameters.reservoir)
+            at += 1
             if slot >= 0:
                 norms[label, slot] = norm
             C = parameters.C * row_weight(buffer, label, weights[row], parameters.balanced)
-            _sweep(
-                x, norm, C, label, buffer, model, parameters.phi, parameters.form, norms, margins
-            )
+            _sweep(x, norm, C, label, buffer, model, parameters.phi, parameters.form, norms)
             model.tally[ROWS] += 1

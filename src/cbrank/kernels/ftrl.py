@@ -16,6 +16,7 @@ import numpy as np
 
 from cbrank.kernels._jit import jit, kernel
 from cbrank.kernels.buffers import row_weight, store, store_sparse
+from cbrank.kernels.prequential import foretell_row, foretell_sparse
 from cbrank.kernels.steps import take_step, take_step_sparse
 from cbrank.kernels.vectors import dot, dot_sparse
 
@@ -68,14 +69,17 @@ def _change(i, g, step, model, parameters):
 
 
 @kernel
-def learn(X, labels, weights, order, buffer, model, parameters):
+def learn(X, labels, weights, order, buffer, model, parameters, trail):
     """Learn from the rows `order` of `X`, in that order."""
     change = np.empty_like(model.w)
+    at = 0
     for row in order:
         if weights[row] > 0.0:
             x, label = X[row], labels[row]
             # The step does not need these rows: they are kept to place the threshold, and counted.
+            foretell_row(trail, at, x, label, model.w)
             store(buffer, label, x, False)
+            at += 1
             pull = _pull(dot(model.w, x), label, buffer, model.mean_score)
             weight = row_weight(buffer, label, weights[row], parameters.balanced)
             for i in range(x.size):
@@ -84,14 +88,17 @@ def learn(X, labels, weights, order, buffer, model, parameters):
 
 
 @kernel
-def learn_sparse(X, labels, weights, order, buffer, model, parameters):
+def learn_sparse(X, labels, weights, order, buffer, model, parameters, trail):
     """Learn from the sparse rows `order` of `X`, in that order."""
     change = np.empty(buffer.values.shape[2])
+    at = 0
     for row in order:
         if weights[row] > 0.0:
             label, begin, end = labels[row], X.indptr[row], X.indptr[row + 1]
             indices, values = X.indices[begin:end], X.values[begin:end]
+            foretell_sparse(trail, at, indices, values, label, model.w)
             store_sparse(buffer, label, indices, values, False)
+            at += 1
             pull = _pull(dot_sparse(model.w, indices, values), label, buffer, model.mean_score)
             weight = row_weight(buffer, label, weights[row], parameters.balanced)
             for k in range(indices.size):

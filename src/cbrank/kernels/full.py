@@ -15,16 +15,18 @@ from cbrank.kernels._jit import jit, kernel
 from cbrank.kernels.buffers import row_weight, store
 from cbrank.kernels.confidence import (
     EPSILON,
+    PAIRS,
     ROWS,
     UPDATES,
     WIDEST,
     boost_of,
-    count_pairs,
     is_rounding,
     narrow,
+    per_lag_of,
     scw_step,
     shrink,
 )
+from cbrank.kernels.prequential import foretell_both
 from cbrank.kernels.vectors import centre, dot, margin_of, multiply
 
 # Rows after which the norms of the buffered rows are computed anew. Bounds get looser as Sigma
@@ -90,16 +92,15 @@ def _update(model, s, sign, alpha, beta, variance, boost):
 
 
 @jit
-def _sweep(x, norm, C, label, buffer, model, phi, norms, margins, z, s):
+def _sweep(x, norm, C, label, buffer, model, phi, norms, z, s):
     """Pair a new row with the buffered rows of the other class, oldest first (Algorithm 3)."""
     other, sign, capacity = 1 - label, 2.0 * label - 1.0, buffer.rows.shape[1]
-    count_pairs(model, x, buffer, other, sign, margins)
-    boost, moved = boost_of(model.tally[ROWS]), False
+    boost = boost_of(model.tally[ROWS])
+    model.tally[PAIRS] += buffer.size[other]
     for k in range(buffer.size[other]):
         slot = (buffer.oldest[other] + k) % capacity
         b = buffer.rows[other, slot]
-        # Until the first update of this sweep the margins that were counted are still right.
-        margin = sign * margin_of(model.mu, x, b) if moved else margins[slot]
+        margin = sign * margin_of(model.mu, x, b)
         if margin >= phi * (norm + norms[other, slot]):
             continue
         for i in range(z.size):
@@ -108,24 +109,24 @@ def _sweep(x, norm, C, label, buffer, model, phi, norms, margins, z, s):
         alpha, beta, variance = _look(model, z, square, s, margin, C, phi)
         # Variances are at most 1, so with z.z up to WIDEST^2 no weight can be too wide.
         if alpha > 0.0 and square > WIDEST**2 and narrow(model, z):
-            moved, norm, margin = True, np.inf, sign * dot(model.mu, z)
+            norm, margin = np.inf, sign * dot(model.mu, z)
             _unmeasure(norms)
             alpha, beta, variance = _look(model, z, square, s, margin, C, phi)
         if alpha > 0.0:
-            moved = True
             _update(model, s, sign, alpha, beta, variance, boost)
 
 
 @kernel
-def learn(X, labels, weights, order, buffer, model, parameters):
+def learn(X, labels, weights, order, buffer, model, parameters, trail):
     """Learn from the rows `order` of `X`, in that order (Algorithm 1).
 
     A row of weight 0 is passed over as if it were not there.
     """
     d, capacity = X.shape[1], buffer.rows.shape[1]
     z, s, origin = np.empty(d), np.empty(d), np.empty(d)
-    margins, norms = np.empty(capacity), np.full((2, capacity), np.inf)
+    norms = np.full((2, capacity), np.inf)
     measured = order.size >= _FEW
+    at = 0
     for k in range(order.size):
         row = order[k]
         if measured and k % _SEGMENT == 0:
@@ -133,9 +134,12 @@ def learn(X, labels, weights, order, buffer, model, parameters):
         if weights[row] > 0.0:
             x, label = X[row], labels[row]
             norm = _norm(model.Sigma, x, origin, z, s) if measured else np.inf
+            per_lag = per_lag_of(model.tally)
+            foretell_both(trail, at, x, label, model.mu, model.lag, per_lag, buffer)
             slot = store(buffer, label, x, parameters.reservoir)
+            at += 1
             if slot >= 0:
                 norms[label, slot] = norm
             C = parameters.C * row_weight(buffer, label, weights[row], parameters.balanced)
-            _sweep(x, norm, C, label, buffer, model, parameters.phi, norms, margins, z, s)
+            _sweep(x, norm, C, label, buffer, model, parameters.phi, norms, z, s)
             model.tally[ROWS] += 1

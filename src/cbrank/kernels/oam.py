@@ -14,6 +14,7 @@ import numpy as np
 
 from cbrank.kernels._jit import jit, kernel
 from cbrank.kernels.buffers import row_weight, store, store_sparse
+from cbrank.kernels.prequential import foretell_row, foretell_sparse
 from cbrank.kernels.vectors import difference, dot, dot_sparse
 
 
@@ -115,14 +116,17 @@ def _gradient_sparse(indices, values, other, sign, buffer, w, most, wrong):
 
 
 @kernel
-def learn(X, labels, weights, order, buffer, model, parameters):
+def learn(X, labels, weights, order, buffer, model, parameters, trail):
     """Learn from the rows `order` of `X`, in that order."""
     capacity = buffer.rows.shape[1]
     wrong = np.empty(capacity, np.bool_)
+    at = 0
     for row in order:
         if weights[row] > 0.0:
             x, label = X[row], labels[row]
+            foretell_row(trail, at, x, label, model.w)
             store(buffer, label, x, parameters.reservoir)
+            at += 1
             most = _half_penalty(buffer, label, weights[row], capacity, parameters)
             other, sign = 1 - label, 2.0 * label - 1.0
             if parameters.gradient:
@@ -132,16 +136,19 @@ def learn(X, labels, weights, order, buffer, model, parameters):
 
 
 @kernel
-def learn_sparse(X, labels, weights, order, buffer, model, parameters):
+def learn_sparse(X, labels, weights, order, buffer, model, parameters, trail):
     """Learn from the sparse rows `order` of `X`, in that order."""
     # z = x - b has no more entries than both rows together.
     capacity, room = buffer.length.shape[1], 2 * buffer.values.shape[2]
     z_at, z, wrong = np.empty(room, np.int32), np.empty(room), np.empty(capacity, np.bool_)
+    at = 0
     for row in order:
         if weights[row] > 0.0:
             label, begin, end = labels[row], X.indptr[row], X.indptr[row + 1]
             indices, values = X.indices[begin:end], X.values[begin:end]
+            foretell_sparse(trail, at, indices, values, label, model.w)
             store_sparse(buffer, label, indices, values, parameters.reservoir)
+            at += 1
             most = _half_penalty(buffer, label, weights[row], capacity, parameters)
             other, sign = 1 - label, 2.0 * label - 1.0
             if parameters.gradient:

@@ -17,6 +17,7 @@ import numpy as np
 
 from cbrank.kernels._jit import jit, kernel
 from cbrank.kernels.buffers import row_weight, store, store_sparse
+from cbrank.kernels.prequential import foretell, foretell_row, foretell_sparse
 from cbrank.kernels.random import normal
 from cbrank.kernels.steps import take_step
 from cbrank.kernels.vectors import dot, multiply
@@ -81,14 +82,17 @@ def _descend(x, label, weight, buffer, model, parameters, Gamma_w):
 
 
 @kernel
-def learn(X, labels, weights, order, buffer, model, parameters):
+def learn(X, labels, weights, order, buffer, model, parameters, trail):
     """Learn from the rows `order` of `X`, in that order."""
     Gamma_w = np.empty_like(model.w)
+    at = 0
     for row in order:
         if weights[row] > 0.0:
             x, label = X[row], labels[row]
             # The step does not need these rows: they are kept to place the threshold, and counted.
+            foretell(trail, at, x, label, model.w, buffer)
             store(buffer, label, x, False)
+            at += 1
             count_row(x, buffer.seen[label], model.mean[label], model.Gamma[label])
             if buffer.seen[1 - label] > 0:
                 multiply(model.Gamma[1 - label], model.w, Gamma_w)
@@ -134,26 +138,32 @@ def _sketch_row(x, label, weight, buffer, model, parameters):
 
 
 @kernel
-def learn_sketch(X, labels, weights, order, buffer, model, parameters):
+def learn_sketch(X, labels, weights, order, buffer, model, parameters, trail):
     """Learn from the rows `order` of `X`, in that order, with the sketch."""
+    at = 0
     for row in order:
         if weights[row] > 0.0:
+            foretell_row(trail, at, X[row], labels[row], model.w)
             store(buffer, labels[row], X[row], False)
+            at += 1
             _sketch_row(X[row], labels[row], weights[row], buffer, model, parameters)
 
 
 @kernel
-def learn_sketch_sparse(X, labels, weights, order, buffer, model, parameters):
+def learn_sketch_sparse(X, labels, weights, order, buffer, model, parameters, trail):
     """Learn from the sparse rows `order` of `X`, in that order, with the sketch.
 
     Each row is written into a dense one and wiped out again: a step changes all weights anyway.
     """
     x = np.zeros_like(model.w)
+    at = 0
     for row in order:
         if weights[row] > 0.0:
             begin, end = X.indptr[row], X.indptr[row + 1]
             indices, values = X.indices[begin:end], X.values[begin:end]
+            foretell_sparse(trail, at, indices, values, labels[row], model.w)
             store_sparse(buffer, labels[row], indices, values, False)
+            at += 1
             for k in range(indices.size):
                 x[indices[k]] = values[k]
             _sketch_row(x, labels[row], weights[row], buffer, model, parameters)

@@ -12,6 +12,7 @@ import numpy as np
 from cbrank.kernels._jit import jit, kernel
 from cbrank.kernels.buffers import row_weight, store, store_sparse
 from cbrank.kernels.confidence import is_rounding, scw_step, shrink
+from cbrank.kernels.prequential import foretell, foretell_row, foretell_sparse
 from cbrank.kernels.vectors import dot, multiply
 
 _EPSILON = np.finfo(np.float64).eps
@@ -53,14 +54,17 @@ def _full_row(x, sign, C, phi, model, s):
 
 
 @kernel
-def learn_full(X, labels, weights, order, buffer, model, parameters):
+def learn_full(X, labels, weights, order, buffer, model, parameters, trail):
     """Learn from the rows `order` of `X`, in that order, with full covariance."""
     s = np.empty(X.shape[1])
+    at = 0
     for row in order:
         if weights[row] > 0.0:
             x, label = X[row], labels[row]
             # The step does not need these rows: they are kept to place the threshold, and counted.
+            foretell(trail, at, x, label, model.mu, buffer)
             store(buffer, label, x, False)
+            at += 1
             C = parameters.C * row_weight(buffer, label, weights[row], parameters.balanced)
             _full_row(x, 2.0 * label - 1.0, C, parameters.phi, model, s)
 
@@ -102,23 +106,29 @@ def _diagonal_row_sparse(indices, values, sign, C, phi, model):
 
 
 @kernel
-def learn_diagonal(X, labels, weights, order, buffer, model, parameters):
+def learn_diagonal(X, labels, weights, order, buffer, model, parameters, trail):
     """Learn from the rows `order` of `X`, in that order, with diagonal covariance."""
+    at = 0
     for row in order:
         if weights[row] > 0.0:
             x, label = X[row], labels[row]
+            foretell_row(trail, at, x, label, model.mu)
             store(buffer, label, x, False)
+            at += 1
             C = parameters.C * row_weight(buffer, label, weights[row], parameters.balanced)
             _diagonal_row(x, 2.0 * label - 1.0, C, parameters.phi, model)
 
 
 @kernel
-def learn_diagonal_sparse(X, labels, weights, order, buffer, model, parameters):
+def learn_diagonal_sparse(X, labels, weights, order, buffer, model, parameters, trail):
     """Learn from the sparse rows `order` of `X`, in that order, with diagonal covariance."""
+    at = 0
     for row in order:
         if weights[row] > 0.0:
             label, begin, end = labels[row], X.indptr[row], X.indptr[row + 1]
             indices, values = X.indices[begin:end], X.values[begin:end]
+            foretell_sparse(trail, at, indices, values, label, model.mu)
             store_sparse(buffer, label, indices, values, False)
+            at += 1
             C = parameters.C * row_weight(buffer, label, weights[row], parameters.balanced)
             _diagonal_row_sparse(indices, values, 2.0 * label - 1.0, C, parameters.phi, model)

@@ -28,18 +28,19 @@ from cbrank.kernels.buffers import row_weight, store_sparse
 from cbrank.kernels.confidence import (
     DROP,
     EPSILON,
+    PAIRS,
     PRECISION,
     ROWS,
     SMALLEST_VARIANCE,
-    TIED,
     UPDATES,
     boost_of,
-    count_pair,
     narrowed,
+    per_lag_of,
     scw_information,
     scw_step,
 )
 from cbrank.kernels.diagonal import may_be_wide, shift_of
+from cbrank.kernels.prequential import foretell_both_sparse
 
 MU, VARIANCE, LAG, PLACE = range(4)
 # Places in `drift`: by which scores of rows without negative values may have fallen and risen, and by
@@ -286,20 +287,7 @@ def _sweep(indices, label, C, buffer, model, parameters, known, drift, x):
     capacity, phi, form = buffer.length.shape[1], parameters.phi, parameters.form
     shift, boost = shift_of(C, form), boost_of(model.tally[ROWS])
     score, square, positive = _weigh_new(x, n)
-    # Count the pairs, before the row changes the mean. Only the sign of a margin matters: the score
-    # of b is computed anew if drift or rounding may have changed it, and ties are decided by z.
-    for slot in range(buffer.size[other]):
-        rise, fall = _doubts(known, other, slot, drift)
-        ahead = score - known.score[other, slot]
-        tied = TIED * (abs(score) + abs(known.score[other, slot]) + rise + fall)
-        if not (ahead > rise + tied or -ahead > fall + tied):
-            _look(features, buffer, other, slot, known, drift)
-            ahead = score - known.score[other, slot]
-        if not abs(ahead) > TIED * (abs(score) + abs(known.score[other, slot])):
-            b_indices, b_values = _row(buffer, other, slot)
-            ahead, _ = _look_closely(features, b_indices, b_values, x, n, 0.0)
-            _reset(x, n)
-        count_pair(model.tally, sign * ahead)
+    model.tally[PAIRS] += buffer.size[other]
     for k in range(buffer.size[other]):
         slot = (buffer.oldest[other] + k) % capacity
         norm, b_norm = _bound(square), known.norm[other, slot]
@@ -350,7 +338,7 @@ def _sweep(indices, label, C, buffer, model, parameters, known, drift, x):
 
 
 @kernel
-def learn(X, labels, weights, order, buffer, model, parameters):
+def learn(X, labels, weights, order, buffer, model, parameters, trail):
     """Learn from the sparse rows `order` of `X`, in that order (Algorithm 1)."""
     features, shape, room = model.features, buffer.length.shape, buffer.values.shape[2] + 1
     known = _Known(
@@ -362,11 +350,15 @@ def learn(X, labels, weights, order, buffer, model, parameters):
         for slot in range(buffer.size[label]):
             known.positive[label, slot] = _is_positive(_row(buffer, label, slot)[1])
     _look_at_all(features, buffer, known, drift)
+    at = 0
     for row in order:
         if weights[row] > 0.0:
             label, begin, end = labels[row], X.indptr[row], X.indptr[row + 1]
             indices, values = X.indices[begin:end], X.values[begin:end]
+            per_lag = per_lag_of(model.tally)
+            foretell_both_sparse(trail, at, indices, values, label, features, per_lag)
             slot = store_sparse(buffer, label, indices, values, parameters.reservoir)
+            at += 1
             C = parameters.C * row_weight(buffer, label, weights[row], parameters.balanced)
             _take(features, indices, values, x)
             score, square, positive = _sweep(

@@ -16,6 +16,7 @@ import numpy as np
 
 from cbrank.kernels._jit import jit, kernel
 from cbrank.kernels.buffers import row_weight, store, store_sparse
+from cbrank.kernels.prequential import foretell_row, foretell_sparse
 from cbrank.kernels.steps import take_step
 
 
@@ -58,28 +59,34 @@ def _row(x, label, weight, buffer, model, parameters, change):
 
 
 @kernel
-def learn(X, labels, weights, order, buffer, model, parameters):
+def learn(X, labels, weights, order, buffer, model, parameters, trail):
     """Learn from the rows `order` of `X`, in that order."""
     change = np.empty_like(model.w)
+    at = 0
     for row in order:
         if weights[row] > 0.0:
             # The step does not need these rows: they are kept to place the threshold, and counted.
+            foretell_row(trail, at, X[row], labels[row], model.w)
             store(buffer, labels[row], X[row], False)
+            at += 1
             _row(X[row], labels[row], weights[row], buffer, model, parameters, change)
 
 
 @kernel
-def learn_sparse(X, labels, weights, order, buffer, model, parameters):
+def learn_sparse(X, labels, weights, order, buffer, model, parameters, trail):
     """Learn from the sparse rows `order` of `X`, in that order.
 
     Each row is written into a dense one and wiped out again: a step changes all weights anyway.
     """
     x, change = np.zeros_like(model.w), np.empty_like(model.w)
+    at = 0
     for row in order:
         if weights[row] > 0.0:
             begin, end = X.indptr[row], X.indptr[row + 1]
             indices, values = X.indices[begin:end], X.values[begin:end]
+            foretell_sparse(trail, at, indices, values, labels[row], model.w)
             store_sparse(buffer, labels[row], indices, values, False)
+            at += 1
             for k in range(indices.size):
                 x[indices[k]] = values[k]
             _row(x, labels[row], weights[row], buffer, model, parameters, change)

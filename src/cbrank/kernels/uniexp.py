@@ -11,6 +11,7 @@ import numpy as np
 
 from cbrank.kernels._jit import jit, kernel
 from cbrank.kernels.buffers import row_weight, store, store_sparse
+from cbrank.kernels.prequential import foretell_row, foretell_sparse
 from cbrank.kernels.steps import take_step, take_step_sparse
 from cbrank.kernels.vectors import dot, dot_sparse
 
@@ -42,25 +43,31 @@ def _pull(score, label, weight, buffer, parameters):
 
 
 @kernel
-def learn(X, labels, weights, order, buffer, model, parameters):
+def learn(X, labels, weights, order, buffer, model, parameters, trail):
     """Learn from the rows `order` of `X`, in that order."""
+    at = 0
     for row in order:
         if weights[row] > 0.0:
             x, label = X[row], labels[row]
             # The step does not need these rows: they are kept to place the threshold, and counted.
+            foretell_row(trail, at, x, label, model.w)
             store(buffer, label, x, False)
+            at += 1
             pull = _pull(dot(model.w, x), label, weights[row], buffer, parameters)
             take_step(model.w, pull * x, model.diverged, buffer.seen.sum())
 
 
 @kernel
-def learn_sparse(X, labels, weights, order, buffer, model, parameters):
+def learn_sparse(X, labels, weights, order, buffer, model, parameters, trail):
     """Learn from the sparse rows `order` of `X`, in that order."""
+    at = 0
     for row in order:
         if weights[row] > 0.0:
             label, begin, end = labels[row], X.indptr[row], X.indptr[row + 1]
             indices, values = X.indices[begin:end], X.values[begin:end]
+            foretell_sparse(trail, at, indices, values, label, model.w)
             store_sparse(buffer, label, indices, values, False)
+            at += 1
             score = dot_sparse(model.w, indices, values)
             pull = _pull(score, label, weights[row], buffer, parameters)
             take_step_sparse(model.w, indices, pull * values, model.diverged, buffer.seen.sum())

@@ -1,21 +1,22 @@
 """Rankers that learned apart, made one.
 
 * ``agreement``: which rankers can be merged
+* ``learners``: which of the learners of rankers with C "auto"
 * ``gaussians``: their models, the prior counted once
 * ``buffers``: their buffers, as if one had seen all rows
 """
 
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from cbrank import kernels
-from cbrank.merging import buffers, gaussians
+from cbrank.merging import buffers, gaussians, learners
 from cbrank.merging.agreement import refuse_different
-from cbrank.rankers.halving import Halving, ended
+from cbrank.rankers import record
 
 if TYPE_CHECKING:
     from cbrank.rankers import CBRanker
-    from cbrank.rankers.cbr import Learned
 
 __all__ = ["merge", "tempered"]
 
@@ -25,8 +26,9 @@ def merge(rankers: "Sequence[CBRanker]", prior: "CBRanker | None" = None) -> "CB
 
     Gaussians are multiplied, with the prior that all of them began with counted once. Counts of
     rows and pairs add up. A FIFO buffer holds the latest rows, those of a later ranker being later;
-    a reservoir is a uniform sample of all rows. Merging is associative, up to rounding and the draws
-    of reservoirs: rankers can be merged in a tree.
+    a reservoir is a uniform sample of all rows. `progressive_auc_` is that of all blocks,
+    `recent_auc_` that of the latest. Merging is associative, up to rounding and the draws of
+    reservoirs: rankers can be merged in a tree.
 
     Parameters
     ----------
@@ -41,7 +43,8 @@ def merge(rankers: "Sequence[CBRanker]", prior: "CBRanker | None" = None) -> "CB
     -------
     CBRanker
         A ranker that shares nothing with the others and can go on learning. Where C is "auto",
-        its choice of C is over: it has the C with which the rankers met most pairs.
+        the learners that all rankers have left are merged one by one; if there is none, those
+        that lead, and the choice of C is over. A learner that forgets begins anew.
 
     Raises
     ------
@@ -68,24 +71,26 @@ def merge(rankers: "Sequence[CBRanker]", prior: "CBRanker | None" = None) -> "CB
     parts: list[CBRanker] = [_plain(ranker) for ranker in rankers]
     start: CBRanker | None = None if prior is None else _plain(prior)
     refuse_different(parts, start)
+    if len(parts) == 1:
+        return deepcopy(parts[0])
     learned = [part.learned() for part in parts]
     known = start.learned() if start else None
+    chosen = learners.chosen(learned, known)
+    fresh = parts[0].prior() if known is None else None
+    models = {}
     with kernels.threads.one_thread:
-        model = gaussians.merged(
-            [part.model for part in learned], known.model if known else parts[0].prior()
-        )
+        for number, each in chosen.items():
+            own = [part.models[place] for place, part in zip(each, learned, strict=True)]
+            models[number] = gaussians.merged(own, learners.before(number, known, fresh))
     buffer = buffers.merged(
         [part.buffer for part in learned],
         known.buffer if known else None,
         reservoir=parts[0].policy == "reservoir",
     )
-    return parts[0].like(type(learned[0])(model, buffer, _halving_ended(learned, known)))
-
-
-def _halving_ended(learned: "Sequence[Learned]", known: "Learned | None") -> Halving | None:
-    """Return the end of the rankers' choices of C, if they had to choose."""
-    halvings = [part.halving for part in learned if part.halving is not None]
-    return ended(halvings, known.halving if known else None) if halvings else None
+    kept = record.merged([part.record for part in learned], known.record if known else None)
+    rows = [part.buffered_rows() for part in parts]
+    kept = learners.taken_over(kept, chosen, models, learned, rows)
+    return parts[0].like(type(learned[0])(models, buffer, kept, learned[0].halving))
 
 
 def tempered(merged: "CBRanker", prior: "CBRanker", shards: int) -> "CBRanker":
@@ -95,10 +100,16 @@ def tempered(merged: "CBRanker", prior: "CBRanker", shards: int) -> "CBRanker":
     much, above all where a diagonal cannot know that they are the same. What the prior is sure of
     counts sqrt(shards) times against a move, so that it is between the sum and the average.
     """
-    learned = merged.learned()
+    learned, known = merged.learned(), prior.learned()
     with kernels.threads.one_thread:
-        model = gaussians.tempered(learned.model, prior.learned().model, shards)
-    return merged.like(learned._replace(model=model))
+        models = {
+            number: gaussians.tempered(model, learners.before(number, known, None), shards)
+            for number, model in learned.models.items()
+        }
+    chosen = {number: (number,) for number in models}
+    rows = [merged.buffered_rows()]
+    kept = learners.taken_over(learned.record, chosen, models, [learned], rows)
+    return merged.like(learned._replace(models=models, record=kept))
 
 
 def _plain(ranker: Any) -> Any:

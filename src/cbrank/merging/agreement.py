@@ -32,7 +32,7 @@ def refuse_different(rankers: Sequence[Any], prior: Any) -> None:
                     "agree in it can be merged."
                 )
     if prior is not None:
-        if prior.forgetting and prior.n_seen_.any():
+        if prior.forgetting not in {"auto", 0.0} and prior.n_seen_.any():
             raise ValueError(
                 f"forgetting is {prior.forgetting}, so the rankers have lost some of what the prior "
                 "knew and it cannot be counted once: merge rankers that began with nothing."
@@ -64,7 +64,11 @@ def _refuse_other_kinds(name: str, ranker: Any) -> None:
 
 def _refuse_no_covariance(name: str, ranker: "CBRanker") -> None:
     """Refuse a covariance that is not positive and finite, as only a forged file can have it."""
-    model = ranker.learned().model
+    for model in ranker.learned().models.values():
+        _refuse_no_covariance_of(name, model)
+
+
+def _refuse_no_covariance_of(name: str, model: Any) -> None:
     held = variances(model)
     bad = np.flatnonzero(~(np.isfinite(held) & (held > 0.0)))
     if bad.size:

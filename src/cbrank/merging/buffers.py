@@ -17,6 +17,7 @@ _OF_ROWS = {"rows", "values", "indices", "length"}  # fields by class and slot
 def merged(buffers: Sequence[Any], prior: Any, *, reservoir: bool) -> Any:
     """Return the buffer of the prior's rows, if there is one, and of all rows seen since."""
     sources = _equally_wide([*buffers] if prior is None else [prior, *buffers])
+    sources = _equally_long(sources, reservoir)
     random = np.random.default_rng([int(source.random[0]) for source in sources])
     whole = type(sources[0])(*(np.zeros_like(array) for array in sources[0]))
     whole.random[0] = random.integers(1, 2**63)
@@ -36,6 +37,8 @@ def merged(buffers: Sequence[Any], prior: Any, *, reservoir: bool) -> Any:
             _sample(held, came, capacity, random, known) if reservoir else _latest(held, capacity)
         )
         whole.size[label], whole.seen[label] = len(kept), came.sum()
+        if "means" in whole._fields:
+            whole.means[label] = _mean_rows(buffers, label)
         for slot, (place, old) in enumerate(kept):
             for field in _OF_ROWS.intersection(whole._fields):
                 getattr(whole, field)[label, slot] = getattr(sources[place], field)[label, old]
@@ -47,6 +50,19 @@ def _equally_wide(buffers: list[Any]) -> list[Any]:
         return buffers
     width = max(buffer.values.shape[2] for buffer in buffers)
     return [kernels.buffers.widened(buffer, width) for buffer in buffers]
+
+
+def _equally_long(buffers: list[Any], reservoir: bool) -> list[Any]:
+    """Return buffers of as many slots as the shortest has."""
+    fewest = min(buffer[0].shape[1] for buffer in buffers)
+    return [kernels.buffers.with_fewer(buffer, fewest, reservoir=reservoir) for buffer in buffers]
+
+
+def _mean_rows(buffers: Sequence[Any], label: int) -> Any:
+    """Return the mean of the means of a class, those that rest on more rows weighing more."""
+    rows = np.minimum([buffer.seen[label] for buffer in buffers], kernels.prequential.MEMORY)
+    shares = rows / max(rows.sum(), 1.0)
+    return sum(share * buffer.means[label] for share, buffer in zip(shares, buffers, strict=True))
 
 
 def _slots(buffer: Any, label: int) -> Places:

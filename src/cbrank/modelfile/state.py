@@ -190,7 +190,7 @@ def _ranker_state(ranker: "Ranker") -> tuple[Arrays, Facts]:
         arrays |= under("names", texts_to_arrays(ranker.feature_names_in_))
     for name in _PARAMETERS:
         facts[name] = {key: to_json(value) for key, value in facts[name].items()}
-    return arrays, facts | {name: to_json(facts[name]) for name in ("classes", "threshold")}
+    return arrays, facts | {name: to_json(facts[name]) for name in ("classes", "intercept")}
 
 
 def _ranker_from(kind: "type[Ranker]", arrays: Arrays, facts: Facts) -> "Ranker":
@@ -224,7 +224,7 @@ def _apart(arrays: Arrays, facts: Facts) -> tuple[Arrays, Texts | None]:
 def _values(kind: "type[Ranker]", facts: Facts) -> Facts:
     """Return facts as `Ranker.get_state` has them."""
     values: Facts = {name: _parameters(kind, take(facts, name, dict)) for name in _PARAMETERS}
-    values |= {name: from_json(facts.get(name)) for name in ("classes", "threshold")}
+    values |= {name: from_json(facts.get(name)) for name in ("classes", "intercept", "threshold")}
     return values | {
         "sparse": take(facts, "sparse", bool),
         "n_features": take(facts, "n_features", int),

@@ -15,7 +15,8 @@ from sklearn.utils import check_random_state
 
 from cbrank import kernels
 from cbrank.arrays import canonical, refuse_unsound
-from cbrank.rankers import checks
+from cbrank.rankers import checks, record
+from cbrank.rankers.parts import to_its_end, uninterrupted
 from cbrank.rankers.state import Stateful
 
 DENSE_BLOCK = 2**20  # numbers of a sparse matrix made dense at a time: 8 MiB
@@ -107,7 +108,7 @@ class Ranker(Stateful):
                 rows = self._check_both_classes(X, y, sample_weight)
                 kept = np.flatnonzero(rows.weights)
                 weights = self._fit_rows(rows, kept, check_random_state(self.random_state))
-                self._threshold = self._threshold_of(rows, kept, weights)
+                self._intercept = self._intercept_of(rows, kept, weights)
         self._warn_if_diverged()
         return self
 
@@ -129,17 +130,18 @@ class Ranker(Stateful):
         class_weights = self.class_weights(rows.classes, counts)
         weights = checks.weighed(rows.weights, class_weights, rows.labels)
         self._start(rows.X.shape[1], rows.classes, sp.issparse(rows.X), random)
-        for _ in range(self.n_passes):
+        for number in range(self.n_passes):
             order = random.permutation(kept) if self.shuffle else kept
             batch = Batch(rows.X, rows.labels, weights, order)
-            self._learn(batch, self._kernel_parameters(False))
+            parameters, tested = self._kernel_parameters(False), number == 0
+            self._learn(batch, parameters, tested=tested, shuffled=self.shuffle)
         return weights
 
-    def _threshold_of(
+    def _intercept_of(
         self, rows: Rows, kept: NDArray[np.int64], weights: NDArray[np.float64]
     ) -> float:
         scores = self._scores(rows.X)[kept]
-        return self._operating_point(rows.labels[kept], scores, sample_weight=weights[kept])
+        return self._fitted_intercept(rows.labels[kept] == 1, scores, weights[kept])
 
     def partial_fit(
         self,
@@ -197,14 +199,39 @@ class Ranker(Stateful):
             batch = Batch(X, labels, weights, np.arange(X.shape[0]))
             self._learn(batch, self._settings().parameters)
 
-    def _go_on(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
+    def learn_again(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn once more from rows of the stream, as a further pass does: they test nothing.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Rows that `partial_fit` has learned from.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights.
+
+        Returns
+        -------
+        self : object
+            The ranker itself.
+        """
+        with self._own.lock:
+            self._go_on(X, y, None, sample_weight, tested=False)
+        self._warn_if_diverged()
+        return self
+
+    def _go_on(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, *, tested: bool = True
+    ) -> None:
         """Go on with a stream that has begun."""
         settings = self._settings()
         X, y, weights = self._check(X, y, sample_weight, reset=False)
         self._check_unchanged(classes)
         labels = checks.encode(y, self.classes_, weights)
         weights = checks.weighed(weights, np.concatenate(settings.weights), labels)
-        self._learn(Batch(X, labels, weights, np.arange(X.shape[0])), settings.parameters)
+        batch = Batch(X, labels, weights, np.arange(X.shape[0]))
+        self._learn(batch, settings.parameters, tested=tested)
 
     def learn_one(self, x: Any, y: Any, classes: ArrayLike | None = None) -> Self:
         """Go on learning from one row: `partial_fit` without its overhead.
@@ -264,8 +291,9 @@ class Ranker(Stateful):
         """
         settings = self._settings()
         batch = Batch(row, _ONE_LABEL[label], settings.weights[label], _ONE_ROW)
-        usual = self._threshold is None and batch.weights[0]
+        usual = self._intercept is None and batch.weights[0]
         if usual and (self._sparse or isinstance(row, np.ndarray)):
+            record.set_shuffled(self._record, False)
             self._run(self._for_kernel(batch), settings.parameters)
         else:
             self._learn(batch, settings.parameters)
@@ -361,19 +389,28 @@ class Ranker(Stateful):
             undo()
             raise
 
-    def _learn(self, batch: Batch, parameters: Any) -> None:
-        """Learn rows in the order given, all but those of weight 0."""
+    def _learn(
+        self, batch: Batch, parameters: Any, *, tested: bool = True, shuffled: bool = False
+    ) -> None:
+        """Learn rows in the order given, all but those of weight 0.
+
+        Rows that were learned from before, in an earlier pass, test nothing. Rows that were shuffled
+        are no stream in time.
+        """
         order = batch.order[batch.weights[batch.order] > 0.0]
         if not order.size:
             return
-        threshold, before = self._threshold, self._buffer.seen.sum()
+        intercept, before = self._intercept, self._buffer.seen.sum()
+        was_shuffled = record.shuffled(self._record)
         try:
-            self._threshold = None
+            self._intercept = None
+            record.set_shuffled(self._record, shuffled)
             for block in self._blocks(batch._replace(order=order)):
-                self._run(self._for_kernel(block), parameters)
+                self._run(self._for_kernel(block), parameters, tested=tested)
         except BaseException:
             if self._buffer.seen.sum() == before:
-                self._threshold = threshold
+                self._intercept = intercept
+                record.set_shuffled(self._record, was_shuffled)
             raise
 
     def _blocks(self, batch: Batch) -> Iterator[Batch]:
@@ -396,9 +433,39 @@ class Ranker(Stateful):
         self._buffer = kernels.buffers.widened(self._buffer, longest)
         return batch._replace(X=rows)
 
-    def _run(self, batch: Batch, parameters: Any) -> None:
-        """Learn rows that are as the kernel takes them."""
-        self._kernel()(*batch, self._buffer, self._model, parameters)
+    def _run(self, batch: Batch, parameters: Any, *, tested: bool = True) -> None:
+        """Learn rows that are as the kernel takes them, a part of a block at a time."""
+        try:
+            while batch.order.size:
+                size = self._take_part(batch, parameters, tested)
+                batch = batch._replace(order=batch.order[size:])
+        finally:
+            self._own.turn += 1
+
+    def _take_part(self, batch: Batch, parameters: Any, tested: bool) -> int:
+        """Learn the first rows of a batch, up to the end of a block; return how many."""
+        if not record.rows_left(self._record):  # an interrupt came just before it ended
+            self._end_block()
+        order = batch.order[: record.rows_left(self._record) if tested else record.LONGEST]
+        notes = record.notes_for(self._record, order.size, 1)
+        rows, trail = batch._replace(order=order), notes.trail(self._record, 0)
+        calls: list[Any] = [(self._kernel(), *rows, self._buffer, self._model, parameters, trail)]
+        if tested:
+            calls.append(record.noted(self._record, notes, self._numbers(), self._mix()))
+
+        def go_on() -> None:
+            if calls:
+                uninterrupted([*calls, (calls.clear,)])
+            if not record.rows_left(self._record):
+                self._end_block()
+
+        to_its_end(go_on, lambda: not calls)
+        return order.size
+
+    def _end_block(self) -> None:
+        """Measure the block, which is full, and begin another that the weights of now will test."""
+        measured = record.measured(self._record, self._numbers())
+        self._record = record.next_block(measured, self._weights(), self._origin(), 1)
 
     @property
     def diverged_(self) -> bool:

@@ -1,8 +1,9 @@
 """Confidence-weighted bipartite ranking."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import copy, deepcopy
+from operator import itemgetter
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -13,21 +14,36 @@ from sklearn.utils.validation import check_is_fitted
 
 from cbrank import kernels
 from cbrank.parameters import CBR, Table
-from cbrank.rankers import checks, halving
+from cbrank.rankers import checks, halving, record
 from cbrank.rankers.base import DENSE_BLOCK, Batch, Ranker
 from cbrank.rankers.halving import Halving
 from cbrank.rankers.memory import refuse_if_too_large
+from cbrank.rankers.scorer import Anchor
 from cbrank.rankers.state import refilled
 
 Scores = NDArray[np.float64]
+Floats = NDArray[np.float64]
+Learners = list[tuple[int, Any]]
+
+_MEAN_ONLY, _AVERAGE_ONLY = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
+_NO_COLUMNS = np.zeros(0, np.int64)
+_NEGLIGIBLE = 1e-6  # weight of a readout that is left out of what is served
 
 
 class Learned(NamedTuple):
     """What a `CBRanker` has learned."""
 
-    model: Any  # FullModel, DiagonalModel or SparseModel of the kernels
+    models: dict[int, Any]  # of the kernels, by the number of the learner, the leader's first
     buffer: Any
+    record: record.Record
     halving: Halving | None  # where the choice of C stands, if C is "auto"
+
+
+class Mixture(NamedTuple):
+    """What a ranker serves: weights, and how their scores are anchored."""
+
+    weights: Floats
+    anchor: Anchor
 
 
 class CBRanker(Ranker):
@@ -55,11 +71,6 @@ class CBRanker(Ranker):
     threshold_ : float
         Score from which rows are predicted positive: the optimal operating point of the training
         rows after `fit`, of the buffered rows, at the stream's class shares, after `partial_fit`.
-    progressive_auc_ : float
-        Share of the pairs (new row, buffered row of the other class) that the mean ranked right
-        before the row was learned from, ties counted half. It flatters with
-        `n_passes` above 1, as rows of later passes have been learned from before, and where
-        neighbouring rows are alike, as in many streams in time order.
     n_seen_ : ndarray of shape (2,)
         Rows learned from, of the negative and of the positive class, in each pass anew.
     n_pairs_ : int
@@ -94,12 +105,13 @@ class CBRanker(Ranker):
         C: float | Literal["auto"] = "auto",
         *,
         eta: float = 0.7,
-        buffer_size: int = 50,
+        buffer_size: int | Literal["auto"] = "auto",
         policy: Literal["fifo", "reservoir"] = "fifo",
         covariance: Literal["full", "diagonal"] = "full",
         diagonal_update: Literal["paper", "precision", "drop"] = "paper",
-        average: bool = True,
-        forgetting: float = 0.0,
+        average: bool | Literal["auto"] = "auto",
+        forgetting: float | Literal["auto"] = "auto",
+        operating_point: Literal["balanced", "accuracy"] = "balanced",
         class_weight: Literal["balanced"] | dict[Any, float] | None = None,
         shuffle: bool = True,
         n_passes: int = 1,
@@ -113,6 +125,7 @@ class CBRanker(Ranker):
         self.diagonal_update = diagonal_update
         self.average = average
         self.forgetting = forgetting
+        self.operating_point = operating_point
         self.class_weight = class_weight
         self.shuffle = shuffle
         self.n_passes = n_passes
@@ -122,7 +135,7 @@ class CBRanker(Ranker):
         return self.covariance == "full"
 
     def _new_model(self, n_features: int) -> Any:
-        mean, lag, tally = np.zeros(n_features), np.zeros(n_features), np.zeros(4, np.int64)
+        mean, lag, tally = np.zeros(n_features), np.zeros(n_features), np.zeros(3, np.int64)
         if self.covariance == "diagonal" and self._sparse:
             features = np.zeros((n_features, 4))
             features[:, kernels.sparse_diagonal.VARIANCE] = 1.0
@@ -161,24 +174,104 @@ class CBRanker(Ranker):
                 "set it back."
             )
 
-    def _run(self, batch: Batch, parameters: Any) -> None:
+    def _run(self, batch: Batch, parameters: Any, *, tested: bool = True) -> None:
         with kernels.threads.one_thread if self._multiplies() else contextlib.nullcontext():
-            while batch.order.size and (
-                self.C == "auto" or halving.rows_to_forgetting(self) <= batch.order.size
-            ):
-                taken = halving.take_part(self, batch, parameters)
-                batch = batch._replace(order=batch.order[taken:])
-            if batch.order.size:
-                super()._run(batch, parameters)
+            super()._run(batch, parameters, tested=tested)
+
+    def _take_part(self, batch: Batch, parameters: Any, tested: bool) -> int:
+        if hasattr(self, "_halving") or self.forgetting not in {"auto", 0.0}:
+            return halving.take_part(self, batch, parameters, tested)
+        return super()._take_part(batch, parameters, tested)
+
+    def _end_block(self) -> None:
+        halving.end_block(self)
 
     def _multiplies(self) -> bool:
         """Say whether matrix products may be needed, which threads share out."""
-        return self._is_full() and (bool(self.forgetting) or self._learns_in_blocks())
+        forgets = self.forgetting not in {"auto", 0.0} or hasattr(self, "_halving")
+        return self._is_full() and (forgets or self._learns_in_blocks())
 
-    def _learners(self) -> list[Any]:
-        """Return the models that take the same rows, the leader's last."""
-        others = range(self._halving.alive.size - 1) if hasattr(self, "_halving") else ()
-        return [*(halving.of_stack(self._others, place) for place in others), self._model]
+    def _learners(self) -> Learners:
+        """Return the models that take the same rows by their numbers, the leader's first."""
+        numbers = self._numbers().tolist()
+        others = (halving.of_stack(self._others, place) for place in range(len(numbers) - 1))
+        return list(zip(numbers, [self._model, *others], strict=True))
+
+    def _numbers(self) -> NDArray[np.int64]:
+        return self._halving.alive if hasattr(self, "_halving") else super()._numbers()
+
+    def _capacity(self) -> int:
+        if self.buffer_size != "auto":
+            return int(self.buffer_size)
+        return halving.BUFFER_AT_FIRST if self.C == "auto" else halving.BUFFER_LATER
+
+    def _record_shape(self) -> tuple[int, int, int]:
+        return (halving.FORGETFUL + 1, halving.FORGETFUL, 2) if self.C == "auto" else (1, 1, 2)
+
+    # What is served ----------------------------------------------------------------------------
+
+    def _readouts(self) -> NDArray[np.int64]:
+        """Return which readouts are served: 0 is the mean of the weights, 1 their average."""
+        if self.average == "auto" and hasattr(self, "_halving"):
+            return np.arange(2)
+        return np.array([int(bool(self.average))])
+
+    def _mix(self) -> NDArray[np.float64]:
+        """Return the weights of the readouts of each learner left in what is served."""
+        if not hasattr(self, "_halving"):
+            return _AVERAGE_ONLY if self.average else _MEAN_ONLY
+        return halving.mixture(
+            self._halving, self._record.evidence, self._halving.alive, self._readouts()
+        )
+
+    def _readout(self, model: Any, readout: int, columns: Any) -> NDArray[np.float64]:
+        if readout:
+            return kernels.confidence.averaged_mean(model, columns)
+        return np.ascontiguousarray(model.mu[columns])
+
+    def _readout_weights(self) -> Iterator[tuple[int, int, Floats]]:
+        for number, model in self._learners():
+            for readout in range(2):
+                yield number, readout, self._readout(model, readout, slice(None))
+
+    def _mixed(self, held: record.Record, mix: Floats, learners: Learners, columns: Any) -> Mixture:
+        """Return the mixture of readouts in the unit of the one that weighs most, in some columns."""
+        centred, parts = bool(held.origin.size), []
+        for place, readout in np.argwhere(mix > _NEGLIGIBLE):
+            number, model = learners[place]
+            weights = self._readout(model, readout, slice(None) if centred else columns)
+            anchor = self._anchor(held, weights, number, readout)
+            parts.append((mix[place, readout], weights[columns] if centred else weights, anchor))
+        if len(parts) == 1:
+            return Mixture(*parts[0][1:])
+        unit = max(parts, key=itemgetter(0))[2].unit
+        shares = [share * unit / anchor.unit for share, _, anchor in parts]
+        weights = sum(share * part[1] for share, part in zip(shares, parts, strict=True))
+        middle = sum(share * part[2].middle for share, part in zip(shares, parts, strict=True))
+        return Mixture(weights, Anchor(float(middle), unit))
+
+    def _served(self, columns: Any = slice(None)) -> Mixture:
+        """Return what is served now, in some columns."""
+        now = self._of_now()
+        held = now._record
+        if not held.origin.size:  # a readout's unit does not depend on its weights: a few will do
+            return now._mixed(held, now._mix(), now._learners(), columns)
+        turn, rows = self._own.turn, int(now._buffer.seen.sum())
+        key = turn, rows, now.average, now._buffer.means.shape, id(held)
+        known: tuple[Any, Mixture] | None = self._own.served
+        if known is None or known[0] != key:
+            mixed = now._mixed(held, now._mix(), now._learners(), slice(None))
+            self._own.served = known = key, mixed
+        return known[1]._replace(weights=known[1].weights[columns])
+
+    def _served_anchor(self) -> Anchor:
+        return self._served(_NO_COLUMNS).anchor
+
+    def _weights(self) -> Floats:
+        return self._weights_of(slice(None))
+
+    def _weights_of(self, columns: Any) -> Floats:
+        return np.ascontiguousarray(self._served(columns).weights)
 
     def _resized(self, n_features: int) -> dict[str, Any]:
         resized = super()._resized(n_features)
@@ -195,7 +288,7 @@ class CBRanker(Ranker):
         Returns
         -------
         Learned
-            Its model, its buffer and where its choice of C stands; not copied.
+            Its models, its buffer, its record and where its choice of C stands; not copied.
 
         Examples
         --------
@@ -204,7 +297,8 @@ class CBRanker(Ranker):
         >>> ranker.learned().buffer.seen
         array([1, 1])
         """
-        return Learned(self._model, self._buffer, getattr(self, "_halving", None))
+        models, choice = dict(self._learners()), getattr(self, "_halving", None)
+        return Learned(models, self._buffer, self._record, choice)
 
     def prior(self) -> Any:
         """Return the model before the first row.
@@ -228,7 +322,7 @@ class CBRanker(Ranker):
         Parameters
         ----------
         learned : Learned
-            What the other has learned, which becomes its own; with C "auto", one C must be left.
+            What the other has learned, which becomes its own.
 
         Returns
         -------
@@ -239,18 +333,27 @@ class CBRanker(Ranker):
         --------
         >>> from cbrank import CBRanker
         >>> ranker = CBRanker(C=1.0).partial_fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
-        >>> ranker.like(ranker.learned()._replace(model=ranker.prior())).coef_
+        >>> ranker.like(ranker.learned()._replace(models={0: ranker.prior()})).coef_
         array([[0., 0.]])
         """
         other = copy(self)
-        for name in {"_model", "_buffer", "_others", "_halving"} & vars(other).keys():
+        for name in {"_model", "_buffer", "_record", "_others", "_halving"} & vars(other).keys():
             delattr(other, name)
         other = deepcopy(other)
-        other._model, other._buffer = learned.model, learned.buffer
+        models, other._buffer, other._record = learned[:3]
+        numbers = np.array([*models])
         if learned.halving is not None:
-            other._others = halving.stacked(learned.model, 0)
-            other._halving = learned.halving
-        other._threshold = other._stream_threshold = None
+            left = learned.halving._replace(alive=numbers)
+            numbers = halving.ranked(left, learned.record.evidence, other._readouts())
+            other._halving = left._replace(alive=numbers)
+            other._others = halving.stack(
+                [models[number] for number in numbers[1:]], models[numbers[0]]
+            )
+        other._model = models[numbers[0]]
+        other._intercept = None
+        other._record = record.next_block(
+            other._record, other._weights(), other._origin(), len(other._learners())
+        )
         return other
 
     def _is_full(self) -> bool:
@@ -264,14 +367,6 @@ class CBRanker(Ranker):
             self.policy == "reservoir",
             balanced,
         )
-
-    def _weights(self) -> NDArray[np.float64]:
-        return np.ascontiguousarray(self._weights_of(slice(None)))
-
-    def _weights_of(self, columns: Any) -> NDArray[np.float64]:
-        if self.average:
-            return kernels.confidence.averaged_mean(self._model, columns)
-        return self._model.mu[columns]
 
     @property
     def covariance_(self) -> NDArray[np.float64]:
@@ -291,12 +386,21 @@ class CBRanker(Ranker):
     @property
     def Cs_(self) -> NDArray[np.float64]:
         """Every C tried."""
-        return self._choice("Cs_").C.copy()
+        return self._choice("Cs_").C[: halving.FORGETFUL].copy()
 
     @property
     def progressive_auc_path_(self) -> NDArray[np.float64]:
-        """Progressive AUC of the learner with each of `Cs_`."""
-        return halving.progressive_auc(self._choice("progressive_auc_path_"))
+        """AUC of late blocks of the learner with each of `Cs_`, by its better readout."""
+        self._choice("progressive_auc_path_")
+        evidence = self._record.evidence[: halving.FORGETFUL, self._readouts()]
+        best: NDArray[np.float64] = evidence.max(axis=1)
+        return best
+
+    @property
+    def forgetting_(self) -> float:
+        """Share of the evidence that the learner which leads forgets per row."""
+        self._fitted("forgetting_")
+        return halving.forgotten(self, int(self._numbers()[0]))
 
     def _choice(self, name: str) -> Halving:
         self._fitted(name)
@@ -315,13 +419,6 @@ class CBRanker(Ranker):
     def n_updates_(self) -> int:
         """Pairs that moved the model."""
         return int(self._fitted("n_updates_").tally[kernels.confidence.UPDATES])
-
-    @property
-    def progressive_auc_(self) -> float:
-        """Share of the pairs ranked right before the row was learned from."""
-        tally = self._fitted("progressive_auc_").tally
-        pairs = tally[kernels.confidence.PAIRS]
-        return float(tally[kernels.confidence.TWICE_RIGHT] / (2 * pairs)) if pairs else np.nan
 
     def decision_function(self, X: Any, return_std: bool = False) -> Any:
         """Return the ranking score of each row, and how sure the ranker is of it.
@@ -352,8 +449,9 @@ class CBRanker(Ranker):
         """
         check_is_fitted(self)
         X = checks.check_rows(self, X, reset=False)
-        scores = self._scores(X)
-        return (scores, self._std(X)) if return_std else scores
+        now = self._of_now()
+        scores = now._scores(X) + now._intercept_now()
+        return (scores, now._std(X)) if return_std else scores
 
     def preference_proba(self, A: Any, B: Any) -> Scores:
         """Return the probability that row i of `A` should be ranked above row i of `B`.

@@ -345,7 +345,7 @@ def _held_out_score(
         positive = rows.labels[fold.measure] == 1
         return auc_of(positive, scores, held_weights) if np.isfinite(scores).all() else np.nan
     ranker.n_features_in_ = rows.X.shape[1]
-    ranker._threshold = ranker._threshold_of(rows, fold.fit, weights)
+    ranker._intercept = ranker._intercept_of(rows, fold.fit, weights)
     held = rows.X[fold.measure], rows.y[fold.measure]
     weighting = {"sample_weight": held_weights} if rows.weighted and _takes_weights(scoring) else {}
     return float(get_scorer(scoring)(ranker, *held, **weighting))

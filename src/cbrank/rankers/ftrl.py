@@ -24,9 +24,12 @@ class FTRLAUCRanker(Ranker):
         Weights of the features.
     classes_ : ndarray of shape (2,)
         The labels; the second is the positive class.
-    threshold_ : float
-        Score from which rows are predicted positive: the optimal operating point of the training
-        rows after `fit`, of the last 50 rows of each class after `partial_fit`.
+    intercept_ : ndarray of shape (1,)
+        What is added to scores so that zero is the operating point.
+    progressive_auc_ : float
+        AUC of rows by the weights that were served before they were learned from.
+    recent_auc_ : float
+        The same over about the last thousand rows.
     n_seen_ : ndarray of shape (2,)
         Rows learned from, of the negative and of the positive class.
     diverged_ : bool
@@ -77,6 +80,7 @@ class FTRLAUCRanker(Ranker):
         l1: float = 0.0,
         l2: float = 0.0,
         beta: float = 1.0,
+        operating_point: Literal["balanced", "accuracy"] = "balanced",
         class_weight: Literal["balanced"] | dict[Any, float] | None = None,
         shuffle: bool = True,
         n_passes: int = 1,
@@ -86,6 +90,7 @@ class FTRLAUCRanker(Ranker):
         self.l1 = l1
         self.l2 = l2
         self.beta = beta
+        self.operating_point = operating_point
         self.class_weight = class_weight
         self.shuffle = shuffle
         self.n_passes = n_passes

@@ -1,26 +1,28 @@
-"""C chosen within the pass by successive halving, and learners that forget.
+"""What a ranker with C="auto" decides within the pass: C, forgetting, mean or average.
 
-With C="auto" a ranker has several learners that share rows and buffers and differ in C. One of them
-leads: its model is the ranker's. At each cut the half with the better progressive AUC goes on
-(Jamieson and Talwalkar, "Non-stochastic best arm identification", 2016), until one is left.
+Such a ranker has several learners that share rows and buffers and differ in C. After each block of
+rows the AUC of each readout of each learner, on rows that it had not learned from, is known
+(``record``). What is served is a mixture of all readouts, each in units of its own class distance: the
+better its AUC, the more it weighs. At each cut the better half of the learners goes on (Jamieson and
+Talwalkar, "Non-stochastic best arm identification", 2016), until one C is left. In a stream, one more
+learner forgets: a copy of the best at the first cut.
 
-All learners take the same rows, whatever interrupts: rows come in parts, and a part that has begun is
-taken to its end (`take_part`).
+One of the learners leads: its model is the ranker's. All learners take the same rows, whatever
+interrupts: rows come in parts, and a part that has begun is taken to its end (`take_part`).
 """
 
-import operator
-import sys
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import starmap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cbrank import kernels
+from cbrank.rankers import record
+from cbrank.rankers.parts import assign, to_its_end, uninterrupted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cbrank.rankers.base import Batch
     from cbrank.rankers.cbr import CBRanker
 
@@ -33,18 +35,25 @@ FIRST_CUT = 512  # rows before the first cut
 FEWEST_RARE = 16  # of them of the rarer class
 _EXPONENTS = np.arange(-12, 5, 2)  # powers of 2, from what raw columns to what scaled ones need
 _LIKELIEST = -4.0  # best over the benchmark sets (docs/defaults.md): the nearest leads among equals
-_LONGEST_PART = 1024  # rows: an interrupt waits until all learners have taken them
-_TRIES = 16  # to end a part that is interrupted, or fails, again and again
-
-Call = tuple[Any, ...]  # a compiled function and its arguments
+FORGETFUL = len(_EXPONENTS)  # number of the learner that forgets
+# What it forgets per row: streams that change want 0.001 to 0.01 (docs/streams.md).
+FORGETS = 0.003
+# Difference of two AUCs that makes one readout weigh e times the other. Between 0.005 and 0.02 nothing
+# changes by more than chance (docs/defaults.md).
+_TEMPERATURE = 0.01
+# AUC by which a learner must be ahead per octave that its C is from the likeliest: where all are nearly
+# equal, as at the beginning of many streams, chance is not to choose an extreme one.
+_PER_OCTAVE = 0.00025
+# Rows kept of each class: few rows have much to tell one another, many make pairs enough by themselves.
+BUFFER_AT_FIRST, BUFFER_LATER, _LATER = 200, 50, 1024
 
 
 class Halving(NamedTuple):
     """Where the learners stand."""
 
-    C: Floats  # (g,) every C that is tried
-    tally: Places  # (g, 4) of each learner when it last learned
-    alive: Places  # places in C of the learners left, the leader's first
+    C: Floats  # (g,) of every learner there may be
+    forgetting: Floats  # (g,) share that each forgets per row
+    alive: Places  # numbers of the learners left, the leader's first
 
 
 # Learners, stacked along the first axis of a model's arrays --------------------------------------
@@ -52,14 +61,15 @@ class Halving(NamedTuple):
 
 def begin(model: Any) -> tuple[Any, Halving]:
     """Return the learners beside the leader, stacked, and the halving before its first row."""
-    C = np.exp2(_EXPONENTS, dtype=np.float64)
-    halving = Halving(C, np.zeros((len(C), 4), np.int64), np.arange(len(C)))
-    return stacked(model, len(C) - 1), halving._replace(alive=ranked(halving))
+    C = np.exp2(np.append(_EXPONENTS, _LIKELIEST), dtype=np.float64)
+    numbers = np.arange(FORGETFUL)
+    alive = numbers[np.argsort(np.abs(_EXPONENTS - _LIKELIEST), kind="stable")]
+    return stacked(model, FORGETFUL - 1), Halving(C, np.zeros(len(C)), alive)
 
 
 def most_models() -> int:
-    """Return how many models there are at most: all, and at a cut the half that goes on."""
-    return len(_EXPONENTS) + len(_EXPONENTS) // 2
+    """Return how many models there are at most: all, and at a cut those that go on."""
+    return FORGETFUL + (FORGETFUL + 1) // 2
 
 
 def stacked(model: Any, count: int) -> Any:
@@ -67,205 +77,238 @@ def stacked(model: Any, count: int) -> Any:
     return type(model)(*(np.repeat(array[None], count, axis=0) for array in model))
 
 
+def stack(models: "Sequence[Any]", like: Any) -> Any:
+    """Return models stacked along a new first axis of their arrays; one like them if there is none."""
+    if not models:
+        return stacked(like, 0)
+    return type(like)(*map(np.stack, zip(*models, strict=True)))
+
+
 def of_stack(models: Any, place: int) -> Any:
     """Return one of the stacked models: a view, so that learning changes the stack."""
     return type(models)(*(array[place] for array in models))
 
 
-# Who leads and who leaves -------------------------------------------------------------------------
+# Who leads, who leaves and who weighs what ---------------------------------------------------------
 
 
-def progressive_auc(halving: Halving) -> Floats:
-    """Return the progressive AUC of every learner, as it was when the learner left."""
-    right = halving.tally[:, kernels.confidence.TWICE_RIGHT]
-    pairs = halving.tally[:, kernels.confidence.PAIRS]
-    with np.errstate(invalid="ignore"):
-        return right / (2 * pairs)
-
-
-def ranked(halving: Halving) -> Places:
-    """Return the places in C of the learners left, the best progressive AUC first."""
-    alive = halving.alive
-    auc = np.nan_to_num(progressive_auc(halving)[alive], nan=0.5)
+def mixture(halving: Halving | None, evidence: Floats, alive: Places, readouts: Places) -> Floats:
+    """Return the weights of the readouts of some learners; others than `readouts` have none."""
+    mix = np.zeros((alive.size, evidence.shape[1]))
+    if halving is None:
+        mix[:, readouts] = 1.0
+        return mix
     unlikely = np.abs(np.log2(halving.C[alive]) - _LIKELIEST)
-    return alive[np.lexsort((alive, unlikely, -auc))]
+    known = evidence[alive][:, readouts] - _PER_OCTAVE * unlikely[:, None]
+    weights = np.exp((known - known.max()) / _TEMPERATURE)
+    mix[:, readouts] = weights / weights.sum()
+    return mix
 
 
-def rows_to_cut(labels: Places, seen: Places, halving: Halving) -> int:
-    """Return after how many of the rows to come the next cut is, or how many rows there are."""
-    rows, rare = _next_cut(halving)
-    if halving.alive.size == 1 or sum(seen.tolist()) + labels.size < rows:
-        return labels.size
-    positive = np.cumsum(labels)
-    negative = np.arange(1, labels.size + 1) - positive
-    enough = np.minimum(seen[0] + negative, seen[1] + positive) >= rare
-    due = enough & (seen.sum() + np.arange(1, labels.size + 1) >= rows)
-    return int(due.argmax()) + 1 if due.any() else labels.size
+def ranked(halving: Halving, evidence: Floats, readouts: Places) -> Places:
+    """Return the numbers of the learners left, the best first."""
+    alive = halving.alive
+    weight = mixture(halving, evidence, alive, readouts).sum(axis=1)
+    unlikely = np.abs(np.log2(halving.C[alive]) - _LIKELIEST)
+    return alive[np.lexsort((alive, unlikely, -weight))]
 
 
 def is_due(seen: Places, halving: Halving) -> bool:
     """Say whether the next cut is now."""
-    rows, rare = _next_cut(halving)
-    counts = seen.tolist()
-    return halving.alive.size > 1 and sum(counts) >= rows and min(counts) >= rare
-
-
-def _next_cut(halving: Halving) -> tuple[int, int]:
-    """Return how many rows, and of the rarer class, there must be before the next cut."""
-    left, doubled = len(halving.C), 1
-    while left > halving.alive.size:
+    left, doubled = FORGETFUL, 1
+    learners = int((halving.alive != FORGETFUL).sum())
+    while left > learners:
         left, doubled = (left + 1) // 2, 2 * doubled
-    return doubled * FIRST_CUT, doubled * FEWEST_RARE
+    enough = seen.sum() >= doubled * FIRST_CUT and seen.min() >= doubled * FEWEST_RARE
+    return learners > 1 and bool(enough)
 
 
-def promote(model: Any, others: Any, halving: Halving) -> None:
-    """Let the best learner change places with the leader, whose arrays are `model`."""
-    place = int(np.flatnonzero(halving.alive == ranked(halving)[0])[0])
-    if place:
-        order = np.arange(halving.alive.size)
-        order[[0, place]] = place, 0
-        changes = [(halving.alive[:], halving.alive[order])]
-        for leading, stack in zip(model, others, strict=True):
-            before = leading.copy()
-            changes += [(leading, stack[place - 1]), (stack[place - 1], before)]
-        uninterrupted(assign(*change) for change in changes)
+def left_after(order: Places, cut: bool) -> Places:
+    """Return the numbers of the learners that go on, given all of them in order."""
+    choosing = order[order != FORGETFUL]
+    kept = choosing[: (choosing.size + 1) // 2] if cut else choosing
+    return order[np.isin(order, np.append(kept, FORGETFUL))]
 
 
-def cut(others: Any, halving: Halving) -> tuple[Any, Halving]:
-    """Return the better half of the learners, rounded up."""
-    kept = ranked(halving)[: (halving.alive.size + 1) // 2]
-    stay = np.isin(halving.alive[1:], kept)
-    others = type(others)(*(array[stay] for array in others))
-    alive = np.append(halving.alive[:1], halving.alive[1:][stay])
-    return others, halving._replace(alive=alive)
+def end_block(ranker: "CBRanker") -> None:
+    """Measure the block of a ranker; choose who leads, who leaves, and what is served from now on."""
+    measured = record.measured(ranker._record, ranker._numbers())
+    halving: Halving | None = getattr(ranker, "_halving", None)
+    if halving is None:
+        ranker._record = _next(ranker, measured, None, ranker._learners())
+        return
+    models = dict(ranker._learners())
+    order = ranked(halving, measured.evidence, ranker._readouts())
+    leader, kept = int(order[0]), left_after(order, is_due(ranker._buffer.seen, halving))
+    if _wants_forgetful(ranker, halving):
+        models[FORGETFUL] = models[leader]
+        halving, measured = _with_forgetful(halving, leader), _like(measured, leader)
+        kept = np.append(kept, FORGETFUL)
+    new: dict[str, Any] = {"_buffer": _buffer(ranker)}
+    calls: list[Any] = []
+    if set(kept.tolist()) == set(halving.alive.tolist()):
+        alive, place = halving.alive.copy(), int(np.flatnonzero(halving.alive == leader)[0])
+        alive[[0, place]] = alive[[place, 0]]
+        calls = _exchange(ranker._model, models[leader]) if place else []
+    else:
+        alive = kept
+        new["_others"] = stack([models[number] for number in kept[1:].tolist()], ranker._model)
+        if leader != halving.alive[0]:
+            new["_model"] = type(ranker._model)(*(array.copy() for array in models[leader]))
+    new["_record"] = _next(ranker, measured, halving, [(n, models[n]) for n in alive.tolist()])
+    new["_halving"] = halving._replace(alive=alive)
+    uninterrupted([*calls, (ranker.__dict__.update, new)])
 
 
-def ended(halvings: Sequence[Halving], prior: Halving | None) -> Halving:
-    """Return the end of several that went on apart: the C with which most pairs were met is left."""
-    tally = sum(halving.tally for halving in halvings)
-    if prior is not None:
-        tally = tally - (len(halvings) - 1) * prior.tally
-    C = halvings[0].C.copy()
-    halving = Halving(C, np.array(tally), np.arange(len(C)))
-    pairs = halving.tally[:, kernels.confidence.PAIRS]
-    most = halving._replace(alive=np.flatnonzero(pairs == pairs.max()))
-    return halving._replace(alive=ranked(most)[:1])
+def _next(
+    ranker: "CBRanker",
+    measured: record.Record,
+    halving: Halving | None,
+    learners: list[tuple[int, Any]],
+) -> record.Record:
+    """Return the record of the next block, tested by what these learners serve."""
+    numbers = np.array([number for number, _ in learners])
+    mix = mixture(halving, measured.evidence, numbers, ranker._readouts())
+    held = ranker._mixed(measured, mix, learners, slice(None)).weights
+    return record.next_block(measured, held, ranker._origin(), len(learners))
+
+
+def forgotten(ranker: "CBRanker", number: int) -> float:
+    """Return what the learner with that number forgets per row: as asked, if a number was given."""
+    if ranker.forgetting != "auto":
+        return float(ranker.forgetting)
+    halving: Halving | None = getattr(ranker, "_halving", None)
+    return 0.0 if halving is None else float(halving.forgetting[number])
+
+
+def _wants_forgetful(ranker: "CBRanker", halving: Halving) -> bool:
+    wanted = ranker.forgetting == "auto" and not record.shuffled(ranker._record)
+    return bool(
+        wanted and FORGETFUL not in halving.alive and ranker._buffer.seen.sum() >= FIRST_CUT
+    )
+
+
+def _with_forgetful(halving: Halving, best: int) -> Halving:
+    C, forgetting = halving.C.copy(), halving.forgetting.copy()
+    C[FORGETFUL], forgetting[FORGETFUL] = C[best], FORGETS
+    return halving._replace(C=C, forgetting=forgetting)
+
+
+def _like(measured: record.Record, best: int) -> record.Record:
+    """Return a record in which the learner that forgets begins as the best stands."""
+    changed = {name: getattr(measured, name).copy() for name in ("level", "centre", "evidence")}
+    for array in changed.values():
+        array[FORGETFUL] = array[best]
+    return measured._replace(**changed)
+
+
+def _exchange(leading: Any, other: Any) -> list[Any]:
+    """Return the calls by which two models change places."""
+    calls: list[Any] = []
+    for one, two in zip(leading, other, strict=True):
+        before = one.copy()
+        calls += [assign(one, two), assign(two, before)]
+    return calls
+
+
+def _buffer(ranker: "CBRanker") -> Any:
+    """Return the buffer, with fewer rows once there have been many if its size is "auto"."""
+    grown = ranker.buffer_size == "auto" and ranker._buffer.seen.sum() >= _LATER
+    if not grown:
+        return ranker._buffer
+    reservoir = ranker.policy == "reservoir"
+    return kernels.buffers.with_fewer(ranker._buffer, BUFFER_LATER, reservoir=reservoir)
 
 
 # Rows that all learners take ----------------------------------------------------------------------
 
 
-def rows_to_forgetting(ranker: "CBRanker") -> int:
-    """Return after how many rows there is forgetting: more than there are, if there is none."""
-    if not ranker.forgetting:
-        return sys.maxsize
-    every = kernels.forgetting.rows_between(ranker.forgetting)
-    return every - int(ranker._buffer.seen.sum()) % every
-
-
-def take_part(ranker: "CBRanker", batch: "Batch", parameters: Any) -> int:
-    """Let all learners take the first rows of a batch, up to a cut or forgetting; return how many."""
-    part = _Part(ranker, batch, parameters)
-    _to_its_end(part, _TRIES)
+def take_part(ranker: "CBRanker", batch: "Batch", parameters: Any, tested: bool) -> int:
+    """Let all learners take the first rows of a batch, up to the end of a block; return how many."""
+    if not record.rows_left(ranker._record):
+        end_block(ranker)
+    part = _Part(ranker, batch, parameters, tested)
+    to_its_end(part.go_on, part.learned.any)
     return part.size
 
 
-def _to_its_end(part: "_Part", tries: int) -> None:
-    """Take a part to its end once it has begun; what interrupted it goes on its way then."""
-    try:
-        part.go_on()
-    except BaseException:
-        if tries and part.learned:
-            _to_its_end(part, tries - 1)
-        raise
-
-
 class _Part:
-    """The next rows of a batch, up to a cut or to forgetting.
+    """The next rows of a batch, up to the end of a block.
 
     Every learner takes all of them or none does. An interrupted part goes on where it stopped.
     """
 
-    def __init__(self, ranker: "CBRanker", batch: "Batch", parameters: Any) -> None:
-        self._ranker, self._parameters = ranker, parameters
-        self._halving: Halving | None = getattr(ranker, "_halving", None)
-        self._models = ranker._learners()
-        self.learned: list[int] = []  # which of them have taken the rows
-        self._remember: list[Any] | None = None  # which of those left have yet to forget
-        left = rows_to_forgetting(ranker)
-        self.size = self._rows_to_cut(batch.labels, batch.order[:left])
-        self._forgets = self.size == left
-        self._batch = batch._replace(order=batch.order[: self.size])
-        if self._halving is not None:  # of merged rankers, some met pairs with another C
-            self._elsewhere = self._halving.tally[self._halving.alive[0]] - ranker._model.tally
-
-    def _rows_to_cut(self, labels: Places, order: Places) -> int:
-        """Return how many rows to take: all, unless a cut is due or there are very many."""
-        if self._halving is None or self._halving.alive.size == 1:
-            return order.size
-        seen = self._ranker._buffer.seen
-        return rows_to_cut(labels[order[:_LONGEST_PART]], seen, self._halving)
+    def __init__(self, ranker: "CBRanker", batch: "Batch", parameters: Any, tested: bool) -> None:
+        self._ranker, self._parameters, self._tested = ranker, parameters, tested
+        self._models = [model for _, model in ranker._learners()]
+        count, longest = len(self._models), record.LONGEST
+        left = record.rows_left(ranker._record) if tested else longest
+        self._batch = batch._replace(order=batch.order[:left])
+        self.size = self._batch.order.size
+        self._notes = record.notes_for(ranker._record, self.size, count)
+        self._before = int(ranker._buffer.seen.sum())
+        self.learned = np.zeros(count, np.int64)  # rows that each learner has taken
+        self._forgot = np.zeros(count, np.int64)  # times that each has forgotten
+        shared = ranker._buffer
+        self._own = (
+            type(shared)(*(array.copy() for array in shared)) if count > 1 else shared
+        )  # all meet the same buffered rows: a learner that does not lead those of a copy
+        self._done = False
 
     def go_on(self) -> None:
-        """Let the learners take the rows, cut them if it is time, and let the rest forget."""
-        uninterrupted(self._calls())
-        if self._halving is not None:
-            self._settle()
-        if self._forgets:
-            self._forget()
+        """Let the learners take the rows, forget if it is time, and note how they did."""
+        if not self._done:
+            self._take()
+        if not record.rows_left(self._ranker._record):
+            end_block(self._ranker)
 
-    def _calls(self) -> Iterator[Call]:
-        """Yield what lets each learner take the rows that has not yet done so.
-
-        All meet the same buffered rows: the others those of a copy, and at last the leader, whose
-        learning changes the buffer itself.
-        """
-        learn, shared, halving = self._ranker._kernel(), self._ranker._buffer, self._halving
-        own = type(shared)(*(array.copy() for array in shared)) if len(self._models) > 1 else shared
-        leader = len(self._models) - 1
-        for place, model in enumerate(self._models):
-            if place in self.learned:
-                continue
-            buffer, parameters, which = own if place < leader else shared, self._parameters, 0
-            if halving is not None:
-                which = halving.alive[place + 1 if place < leader else 0]
-                parameters = parameters._replace(C=halving.C[which])
-            if 0 < place < leader:
-                yield from map(assign, own, shared)
-            yield learn, *self._batch, buffer, model, parameters
-            yield self.learned.append, place
-            if halving is not None and place < leader:
-                yield assign(halving.tally[which], model.tally)
-            elif halving is not None:
-                yield np.add, model.tally, self._elsewhere, halving.tally[which]
-
-    def _settle(self) -> None:
-        """Let the best learner lead, and the worse half leave if it is time."""
+    def _take(self) -> None:
+        for place in [*range(1, len(self._models)), 0]:  # the leader, who changes the buffer, last
+            self._teach(place)
         ranker = self._ranker
-        if ranker._halving.alive.size > 1:
-            promote(ranker._model, ranker._others, ranker._halving)
-            if is_due(ranker._buffer.seen, ranker._halving):
-                others, halving = cut(ranker._others, ranker._halving)
-                ranker.__dict__.update(_others=others, _halving=halving)
+        calls: list[Any] = [(setattr, self, "_done", True)]
+        if self._tested:
+            numbers, mix = ranker._numbers(), ranker._mix()
+            calls.append(record.noted(ranker._record, self._notes, numbers, mix))
+        uninterrupted(calls)
 
-    def _forget(self) -> None:
-        if self._remember is None:
-            self._remember = self._ranker._learners()
-        while self._remember:
-            changes = kernels.forgetting.forget(self._remember[-1], self._ranker.forgetting)
-            uninterrupted([*(assign(*change) for change in changes), (self._remember.pop,)])
+    def _teach(self, place: int) -> None:
+        """Let a learner take what is left of the rows, in steps between which it forgets."""
+        share, parameters = self._settings(place)
+        every = kernels.forgetting.rows_between(share) if share else 0
+        while True:
+            begin = int(self.learned[place])
+            passed = (self._before + begin) // every - self._before // every if every else 0
+            if self._forgot[place] < passed:
+                self._forget(place, share)
+            elif begin < self.size:
+                rows = every - (self._before + begin) % every if every else self.size
+                self._learn(place, begin, min(begin + rows, self.size), parameters)
+            else:
+                return
 
+    def _settings(self, place: int) -> tuple[float, Any]:
+        """Return what a learner forgets, and its parameters."""
+        halving: Halving | None = getattr(self._ranker, "_halving", None)
+        if halving is None:
+            return forgotten(self._ranker, 0), self._parameters
+        number = int(halving.alive[place])
+        C = halving.C[number]
+        return forgotten(self._ranker, number), self._parameters._replace(C=C)
 
-# Python looks for signals, and raises KeyboardInterrupt, between the steps of Python code. Where C
-# code calls C code there are none: calls made like this are interrupted before the first or after the
-# last.
+    def _learn(self, place: int, begin: int, end: int, parameters: Any) -> None:
+        shared, model = self._ranker._buffer, self._models[place]
+        buffer = self._own if place else shared
+        rows = self._batch._replace(order=self._batch.order[begin:end])
+        trail = self._notes.trail(self._ranker._record, place, begin, end)
+        calls: list[Any] = [*map(assign, self._own, shared)] if place > 1 and not begin else []
+        calls += [
+            (self._ranker._kernel(), *rows, buffer, model, parameters, trail),
+            (self.learned.__setitem__, place, end),
+        ]
+        uninterrupted(calls)
 
-
-def uninterrupted(calls: Iterable[Call]) -> None:
-    """Make calls with nothing in between."""
-    deque(starmap(operator.call, [*calls]), maxlen=0)
-
-
-def assign(array: NDArray[Any], value: Any) -> Call:
-    """Return the call that fills an array with what `value` then holds."""
-    return operator.setitem, array, ..., value
+    def _forget(self, place: int, share: float) -> None:
+        changes = kernels.forgetting.forget(self._models[place], share)
+        done = self._forgot.__setitem__, place, self._forgot[place] + 1
+        uninterrupted([*(assign(*change) for change in changes), done])

@@ -23,9 +23,12 @@ class OAMRanker(Ranker):
         Weights of the features.
     classes_ : ndarray of shape (2,)
         The labels; the second is the positive class.
-    threshold_ : float
-        Score from which rows are predicted positive: the optimal operating point of the training
-        rows after `fit`, of the buffered rows, at the stream's class shares, after `partial_fit`.
+    intercept_ : ndarray of shape (1,)
+        What is added to scores so that zero is the operating point.
+    progressive_auc_ : float
+        AUC of rows by the weights that were served before they were learned from.
+    recent_auc_ : float
+        The same over about the last thousand rows.
     n_seen_ : ndarray of shape (2,)
         Rows learned from, of the negative and of the positive class.
     diverged_ : bool
@@ -76,6 +79,7 @@ class OAMRanker(Ranker):
         buffer_size: int = 50,
         update: Literal["sequential", "gradient"] = "sequential",
         policy: Literal["fifo", "reservoir"] = "reservoir",
+        operating_point: Literal["balanced", "accuracy"] = "balanced",
         class_weight: Literal["balanced"] | dict[Any, float] | None = None,
         shuffle: bool = True,
         n_passes: int = 1,
@@ -85,6 +89,7 @@ class OAMRanker(Ranker):
         self.buffer_size = buffer_size
         self.update = update
         self.policy = policy
+        self.operating_point = operating_point
         self.class_weight = class_weight
         self.shuffle = shuffle
         self.n_passes = n_passes

@@ -1,28 +1,45 @@
 """What all rankers can do once they have learned: score, predict and be measured."""
 
 from abc import ABCMeta, abstractmethod
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_is_fitted
 
-from cbrank.metrics.roc import auc_of, operating_point_of, optimal_operating_point
-from cbrank.rankers import checks
+from cbrank import kernels
+from cbrank.metrics.roc import auc_of, operating_point_of
+from cbrank.rankers import checks, record
+
+_ONLY, _WHOLE, _NONE = np.zeros(1, np.int64), np.ones((1, 1)), np.zeros(0)
+# With one class so far, all rows with smaller values than this are called that.
+_LARGEST_VALUE, _LARGEST_SCORE = 1e6, 1e300
+_NORMAL_95 = 1.959963984540054  # standard errors on each side of a 95% interval
+
+
+class Anchor(NamedTuple):
+    """Where scores are taken from and in which unit, so that moments can be compared."""
+
+    middle: float  # score of the midpoint of the two class means
+    unit: float  # their distance
 
 
 class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
-    """A linear ranking score, with the threshold at which it predicts."""
+    """A linear ranking score whose zero is the operating point, and what it means."""
 
     classes_: NDArray[Any]
     _model: Any  # a tuple of arrays, the kernel's
     _buffer: Any
+    _record: record.Record
     _sparse: bool
-    _threshold: float | None  # of the rows of a fit
-    _stream_threshold: tuple[tuple[Any, ...], float] | None = None  # of the buffer, and for what
+    _intercept: float | None  # by the rows of a fit
+    operating_point: str
+    class_weight: Any
 
     @abstractmethod
     def _weights(self) -> NDArray[np.float64]:
@@ -59,42 +76,169 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         self._fitted("n_seen_")
         return np.array(self._buffer.seen)
 
+    # Honest measures ---------------------------------------------------------------------------
+
     @property
-    def threshold_(self) -> float:
-        """Score from which rows are predicted positive."""
-        self._fitted("threshold_")
-        if self._threshold is not None:
-            return self._threshold
-        buffer = self._buffer
-        seen = buffer.seen.copy()
-        if not seen.all():
-            return np.inf if seen[0] else -np.inf
-        costs = tuple(self.class_weights(self.classes_, seen).tolist())
-        given = (*costs, getattr(self, "average", None), int(seen.sum()))
-        known = self._stream_threshold
-        if known is None or known[0] != given:
-            share = float(seen[1] / seen.sum())
-            self._stream_threshold = known = given, self._buffered_threshold(buffer, share, *costs)
-        return known[1]
+    def progressive_auc_(self) -> float:
+        """AUC of rows by the weights that were served before they were learned from."""
+        self._fitted("progressive_auc_")
+        return record.auc_of(self._record)
 
-    def _buffered_threshold(
-        self, buffer: Any, share: float, cost_fp: float, cost_fn: float
-    ) -> float:
-        """Return the optimal operating point of buffered rows at the stream's share of positives."""
-        labels, rows = self._rows_of(buffer)
-        scores = self._scores(rows)
-        if not np.isfinite(scores).all() or len(np.unique(labels)) < 2:
-            return np.inf
-        weights = np.ones(len(scores))
-        return operating_point_of(labels == 1, scores, weights, cost_fp, cost_fn, share).threshold
+    @property
+    def progressive_auc_weight_(self) -> float:
+        """Effective rows behind `progressive_auc_`: 2 p n / (p + n) for p and n rows of a block.
 
-    @staticmethod
-    def _operating_point(
-        labels: NDArray[np.int64], scores: NDArray[np.float64], **options: Any
+        Between two moments of a stream, the AUC times this weight grows by the AUC of the blocks
+        that ended since, times theirs.
+        """
+        self._fitted("progressive_auc_weight_")
+        return record.weight_of(self._record)
+
+    @property
+    def progressive_auc_interval_(self) -> tuple[float, float]:
+        """Ends of the 95% confidence interval of `progressive_auc_`."""
+        self._fitted("progressive_auc_interval_")
+        return _interval(self._record, recent=False)
+
+    @property
+    def recent_auc_(self) -> float:
+        """`progressive_auc_` of about the last thousand rows."""
+        self._fitted("recent_auc_")
+        return record.auc_of(self._record, recent=True)
+
+    @property
+    def recent_auc_interval_(self) -> tuple[float, float]:
+        """Ends of the 95% confidence interval of `recent_auc_`."""
+        self._fitted("recent_auc_interval_")
+        return _interval(self._record, recent=True)
+
+    @property
+    def progressive_auc_history_(self) -> NDArray[Any]:
+        """AUC of each block of rows: a structured array with `rows`, `auc` and `weight`."""
+        self._fitted("progressive_auc_history_")
+        kinds = [("rows", np.int64), ("auc", np.float64), ("weight", np.float64)]
+        history = np.empty(len(self._record.history), kinds)
+        for name, column in zip(("rows", "auc", "weight"), self._record.history.T, strict=True):
+            history[name] = column
+        return history
+
+    # The score that is served, and what it means -------------------------------------------------
+
+    def _served_anchor(self) -> Anchor:
+        """Return the midpoint and the unit of the scores that are served."""
+        return self._anchor(self._record, self._weights() if self._record.origin.size else _NONE)
+
+    def _anchor(
+        self, held: record.Record, weights: NDArray[np.float64], learner: int = 0, readout: int = 0
+    ) -> Anchor:
+        """Return the midpoint of the classes by a readout, whose weights these are, and its unit."""
+        level = held.level[learner, readout]
+        if held.origin.size:
+            negative, positive = self._buffer.means
+            middle, gap = self._origin() @ weights, (positive - negative) @ weights
+        else:
+            one, other = held.centre[learner, readout]
+            middle, gap = 0.5 * (one + other), other - one
+        unit = kernels.prequential.unit_from(float(gap), float(level))
+        return Anchor(float(middle), float(unit)) if np.isfinite(middle) else Anchor(0.0, 1.0)
+
+    def _origin(self) -> NDArray[np.float64]:
+        """Return the midpoint of the class means, if there are any."""
+        if not self._record.origin.size:
+            return _NONE
+        origin: NDArray[np.float64] = 0.5 * self._buffer.means[0] + 0.5 * self._buffer.means[1]
+        return origin
+
+    def _of_now(self) -> Self:
+        """Return a view of the ranker whose attributes no other thread exchanges meanwhile."""
+        view = object.__new__(type(self))
+        view.__dict__.update(self.__dict__)
+        return view
+
+    def _numbers(self) -> NDArray[np.int64]:
+        """Return the numbers of the learners, the leader's first."""
+        return _ONLY
+
+    def _mix(self) -> NDArray[np.float64]:
+        """Return the weights of their readouts in what is served."""
+        return _WHOLE
+
+    def _readout_weights(self) -> Iterator[tuple[int, int, NDArray[np.float64]]]:
+        """Yield the number of each learner, the number of each of its readouts, and its weights."""
+        yield 0, 0, self._weights()
+
+    def _trend(self) -> float:
+        """Return what the errors of the latest rows add to log odds."""
+        if record.shuffled(self._record):
+            return 0.0
+        trend = kernels.prequential.trend_from(self._record.errors)
+        return float(self._record.curve[kernels.prequential.TREND] * trend)
+
+    @property
+    def intercept_(self) -> NDArray[np.float64]:
+        """What is added to scores so that zero is the operating point, of shape (1,)."""
+        self._fitted("intercept_")
+        return np.array([self._intercept_now()])
+
+    def _intercept_now(self) -> float:
+        if self._intercept is not None:
+            return self._intercept
+        seen = self._buffer.seen
+        if not seen.all():  # rows of the class that has come, as large as rows may well be
+            reach = 1.0 + _LARGEST_VALUE * float(np.abs(self._weights()).sum())
+            return float(np.sign(int(seen[1]) - int(seen[0]))) * min(reach, _LARGEST_SCORE)
+        share = (self._record.share if self._record.share.all() else seen) + 0.5
+        return self._intercept_at(self._log_odds(share, seen))
+
+    def _intercept_at(self, log_odds: float) -> float:
+        """Return the intercept with which zero is where the curve has these log odds."""
+        anchor, wanted = self._served_anchor(), log_odds - self._trend()
+        place = kernels.prequential.place_of(wanted, self._record.shape, self._record.curve)
+        intercept = -(anchor.middle + anchor.unit * place)
+        return float(intercept) if np.isfinite(intercept) else 0.0
+
+    def _log_odds(self, counts: NDArray[Any], seen: NDArray[np.int64]) -> float:
+        """Return the log odds from which a row is called positive, by costs and class counts."""
+        balanced = self.operating_point == "balanced"
+        costs = self._costs(seen)
+        odds = counts[1] / counts[0] if balanced else 1.0
+        with np.errstate(divide="ignore"):
+            return float(np.clip(np.log(odds) + np.log(costs[0]) - np.log(costs[1]), -30.0, 30.0))
+
+    def _costs(self, seen: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the costs of a wrong row of each class; a balanced point needs no balanced costs."""
+        if self.operating_point == "balanced" and not isinstance(self.class_weight, dict):
+            return np.ones(2)
+        return self.class_weights(self.classes_, seen)
+
+    def _fitted_intercept(
+        self,
+        positive: NDArray[np.bool_],
+        scores: NDArray[np.float64],
+        weights: NDArray[np.float64],
     ) -> float:
+        """Return the intercept after a fit, by the scores of its rows.
+
+        The best threshold on few rows is a matter of chance. So a balanced one is where the honest
+        curve puts it, unless the rows themselves speak against that by more than a standard error.
+        """
         if not np.isfinite(scores).all():
-            return np.inf
-        return float(optimal_operating_point(labels, scores, **options).threshold)
+            return 0.0
+        seen = np.bincount(positive, minlength=2)
+        balanced, costs = self.operating_point == "balanced", self._costs(seen)
+        share = 0.5 if balanced else None
+        best = operating_point_of(positive, scores, weights, costs[0], costs[1], share)
+        if balanced:
+            intercept = self._intercept_at(self._log_odds(seen, seen))
+            called = scores + intercept > 0.0
+            gain = np.array([best.fpr, best.tpr]) - [
+                np.average(called[positive == label], weights=weights[positive == label])
+                for label in (False, True)
+            ]
+            error = np.sqrt((0.25 / seen).sum())
+            if (costs / costs.sum() * [-2.0, 2.0]) @ gain <= error:
+                return intercept
+        return _below(best.threshold, scores)
 
     def _rows_of(self, buffer: Any) -> tuple[NDArray[np.int64], Any]:
         """Return the labels of a buffer's rows, and the rows, while another thread may fill it."""
@@ -126,10 +270,54 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             The scores.
         """
         check_is_fitted(self)
-        return self._scores(checks.check_rows(self, X, reset=False))
+        X, now = checks.check_rows(self, X, reset=False), self._of_now()
+        return now._scores(X) + now._intercept_now()
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probability of each class.
+
+        A logistic curve of the scores, learned within the pass from scores that rows had before they
+        were learned from. In a stream the curve follows: it remembers about a thousand rows, takes
+        scores from the midpoint of the latest rows of the two classes, and knows whether the latest
+        labels were above or below what it said. So probabilities of different moments can be
+        compared. They hold for rows that come next, and for the share of positives in the stream,
+        whatever the class weights.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            The probabilities of the negative and of the positive class.
+        """
+        check_is_fitted(self)
+        X, now = checks.check_rows(self, X, reset=False), self._of_now()
+        positive = expit(now.log_odds(now._scores(X)))
+        return np.column_stack([1.0 - positive, positive])
+
+    def log_odds(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the log odds of the positive class at scores before the intercept.
+
+        Parameters
+        ----------
+        scores : ndarray
+            Scores ``X @ coef_``.
+
+        Returns
+        -------
+        ndarray
+            The logarithms of p / (1 - p).
+        """
+        anchor, held = self._served_anchor(), self._record
+        places = np.nan_to_num((np.asarray(scores) - anchor.middle) / anchor.unit)
+        log_odds = kernels.prequential.log_odds(places, held.shape, held.curve)
+        return log_odds + self._trend()
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
-        """Return the scores; a row's own does not depend on the rows beside it."""
+        """Return the scores before the intercept; a row's own does not depend on those beside it."""
         if sp.issparse(X):
             if X.nnz >= X.shape[1]:
                 return np.asarray(X @ self._weights())
@@ -140,7 +328,7 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return scores
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Predict the positive class where the score reaches `threshold_`.
+        """Predict the positive class where `decision_function` is above zero.
 
         Parameters
         ----------
@@ -152,8 +340,7 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         labels : ndarray of shape (n_samples,)
             One of the two labels for each row.
         """
-        scores = self.decision_function(X)
-        return self.classes_[(scores >= self.threshold_).astype(np.int64)]
+        return self.classes_[(self.decision_function(X) > 0.0).astype(np.int64)]
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the area under the ROC curve.
@@ -178,3 +365,18 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if np.isfinite(scores).all() and len(np.unique(labels[weights > 0])) == 2:
             return auc_of(labels == 1, scores, weights)
         return float(roc_auc_score(labels, scores, sample_weight=sample_weight))  # it says why not
+
+
+def _interval(kept: record.Record, *, recent: bool) -> tuple[float, float]:
+    auc, error = record.auc_of(kept, recent=recent), record.deviation_of(kept, recent=recent)
+    return max(auc - _NORMAL_95 * error, 0.0), min(auc + _NORMAL_95 * error, 1.0)
+
+
+def _below(threshold: float, scores: NDArray[np.float64]) -> float:
+    """Return the intercept with which scores from the threshold on are above zero."""
+    under = scores[scores < threshold]
+    if not under.size:
+        return -float(np.nextafter(threshold, -np.inf))
+    highest = float(under.max())
+    between = highest if np.isinf(threshold) else 0.5 * highest + 0.5 * threshold
+    return -(between if highest <= between < threshold else highest)

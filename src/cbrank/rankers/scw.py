@@ -28,9 +28,12 @@ class SCWRanker(Ranker):
         Covariance of the weights, or their variances where it is diagonal.
     classes_ : ndarray of shape (2,)
         The labels; the second is the positive class.
-    threshold_ : float
-        Score from which rows are predicted positive: the optimal operating point of the training
-        rows after `fit`, of the last 50 rows of each class after `partial_fit`.
+    intercept_ : ndarray of shape (1,)
+        What is added to scores so that zero is the operating point.
+    progressive_auc_ : float
+        AUC of rows by the weights that were served before they were learned from.
+    recent_auc_ : float
+        The same over about the last thousand rows.
     n_seen_ : ndarray of shape (2,)
         Rows learned from, of the negative and of the positive class.
     diverged_ : bool
@@ -69,6 +72,7 @@ class SCWRanker(Ranker):
         *,
         eta: float = 0.7,
         covariance: Literal["full", "diagonal"] = "full",
+        operating_point: Literal["balanced", "accuracy"] = "balanced",
         class_weight: Literal["balanced"] | dict[Any, float] | None = "balanced",
         shuffle: bool = True,
         n_passes: int = 1,
@@ -77,6 +81,7 @@ class SCWRanker(Ranker):
         self.C = C
         self.eta = eta
         self.covariance = covariance
+        self.operating_point = operating_point
         self.class_weight = class_weight
         self.shuffle = shuffle
         self.n_passes = n_passes

@@ -1,7 +1,7 @@
 """The state of a ranker, for the other packages: `Stateful` is all that they know of it.
 
 * beginning and widening: `start`, `reseed`, `resize`
-* looking in: `weights`, `class_weights`, `buffered_rows`, `buffered_scores`, `takes_dense_rows`
+* looking in: `weights`, `class_weights`, `buffered_rows`, `takes_dense_rows`
 * taking out and putting in: `get_state`, `from_state`, `check_state`
 
 Model files, merging, Dask, River and the command line go by these methods; no package but this one reads
@@ -18,14 +18,21 @@ from numpy.typing import NDArray
 from cbrank import kernels
 from cbrank.locking import Owner
 from cbrank.parameters import Table, documented
-from cbrank.rankers import checks, state_checks
+from cbrank.rankers import checks, record, state_checks
+from cbrank.rankers.earlier import is_earlier, of_now, take_up
 from cbrank.rankers.scorer import LinearScorer
 from cbrank.rankers.state_checks import Arrays, Facts
 
-_LAST_ROWS = 50  # kept of each class by rankers that learn without a buffer, for `threshold_`
+_LAST_ROWS = 50  # kept of each class by rankers that learn without a buffer
 
 # What files call the arrays of attributes; the last two as they have since their first format.
-_PARTS = {"_model": "model", "_buffer": "buffer", "_others": "rivals", "_halving": "race"}
+_PARTS = {
+    "_model": "model",
+    "_buffer": "buffer",
+    "_record": "record",
+    "_others": "rivals",
+    "_halving": "race",
+}
 
 
 class Stateful(Owner, LinearScorer):
@@ -69,6 +76,14 @@ class Stateful(Owner, LinearScorer):
     def _needs_matrix(self) -> bool:
         return False
 
+    def _capacity(self) -> int:
+        """Return how many rows the buffer of a class has room for when a stream begins."""
+        return int(getattr(self, "buffer_size", _LAST_ROWS))
+
+    def _record_shape(self) -> tuple[int, int, int]:
+        """Return how many learners there may be, how many begin, and how many readouts each has."""
+        return 1, 1, 1
+
     # Beginning and widening --------------------------------------------------------------------
 
     def start(
@@ -108,14 +123,17 @@ class Stateful(Owner, LinearScorer):
         self, n_features: int, classes: NDArray[Any], sparse: bool, random: np.random.RandomState
     ) -> None:
         seed = int(random.randint(1, 2**31 - 1)) * 2**31 + int(random.randint(2**31 - 1))
-        capacity = getattr(self, "buffer_size", _LAST_ROWS)
+        capacity = self._capacity()
         self._sparse = sparse and not self.takes_dense_rows()
-        self._threshold = self._stream_threshold = self._own.known = None
+        self._intercept = self._own.known = None
         self._model = self._new_model(n_features)
         if self._sparse:
             self._buffer = kernels.buffers.empty_sparse(capacity, seed)
         else:
-            self._buffer = kernels.buffers.empty_dense(capacity, n_features, seed)
+            means = self.takes_dense_rows()
+            self._buffer = kernels.buffers.empty_dense(capacity, n_features, seed, means=means)
+        means = self.takes_dense_rows()
+        self._record = record.begin(n_features, *self._record_shape(), means=means)
         known = self.get_params(deep=False)
         self._shape = {name: known[name] for name in self._shape_parameters if name in known}
         self.classes_ = classes
@@ -148,10 +166,25 @@ class Stateful(Owner, LinearScorer):
         if self._sparse:  # a copy, for the old buffer goes with the old model
             buffer = self._buffer._make(map(np.copy, self._buffer))
         else:
-            fresh = kernels.buffers.empty_dense(self._buffer.rows.shape[1], n_features, 1)
+            capacity, means = self._buffer.rows.shape[1], self.takes_dense_rows()
+            fresh = kernels.buffers.empty_dense(capacity, n_features, 1, means=means)
             buffer = refilled(fresh, self._buffer)
         model = refilled(self._new_model(n_features), self._model)
-        return {"_model": model, "_buffer": buffer, "n_features_in_": n_features}
+        wide = {name: np.zeros(n_features) for name in ("held", "origin")}
+        if not self._record.origin.size:
+            del wide["origin"]
+        kept = self._record._replace(
+            **{
+                name: refilled((new,), (getattr(self._record, name),))[0]
+                for name, new in wide.items()
+            }
+        )
+        return {
+            "_model": model,
+            "_buffer": buffer,
+            "_record": kept,
+            "n_features_in_": n_features,
+        }
 
     # Looking in --------------------------------------------------------------------------------
 
@@ -212,19 +245,6 @@ class Stateful(Owner, LinearScorer):
         """
         return self._rows_of(self._buffer)
 
-    def buffered_scores(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the scores of the rows that are kept to meet new ones.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_buffered,)
-            0 for a row of the first class, 1 for one of the second.
-        scores : ndarray of shape (n_buffered,)
-            Their scores, as `decision_function` has them.
-        """
-        labels, rows = self.buffered_rows()
-        return labels, self._scores(rows)
-
     # Taking out and putting in -----------------------------------------------------------------
 
     def get_state(self) -> tuple[Arrays, Facts]:
@@ -244,7 +264,7 @@ class Stateful(Owner, LinearScorer):
             "classes": self.classes_,
             "n_features": int(self.n_features_in_),
             "sparse": bool(self._sparse),
-            "threshold": self._threshold,
+            "intercept": self._intercept,
         }
 
     def _arrays(self) -> Arrays:
@@ -280,11 +300,16 @@ class Stateful(Owner, LinearScorer):
         ValueError
             If the arrays and facts are not those of a sound ranker.
         """
+        earlier = is_earlier(arrays)
+        if earlier:
+            arrays, facts = of_now(cls, arrays, facts)
         ranker = cls.check_state(arrays, facts)
         for name, part in _PARTS.items():
             if name in vars(ranker):
                 held = state_checks.filled(vars(ranker)[name], part, arrays)
                 setattr(ranker, name, held)
+        if earlier:
+            take_up(ranker)
         return ranker
 
     @classmethod
@@ -308,6 +333,8 @@ class Stateful(Owner, LinearScorer):
         ValueError
             If the arrays and facts are not those of a sound ranker.
         """
+        if is_earlier(arrays):
+            arrays, facts = of_now(cls, arrays, facts)
         sparse, n_features = facts["sparse"], facts["n_features"]
         now = cls(**facts["parameters"])
         policy = {"policy": now.policy} if hasattr(now, "policy") else {}  # files of 0.1.0 lack it
@@ -333,7 +360,7 @@ class Stateful(Owner, LinearScorer):
             setattr(ranker, name, value)
         ranker._shape = {name: began_with[name] for name in ranker._shape}
         ranker.n_features_in_ = n_features
-        ranker._threshold = state_checks.check_threshold(facts["threshold"])
+        ranker._intercept = state_checks.check_intercept(facts["intercept"])
         return ranker
 
     def __setstate__(self, state: dict[str, Any]) -> None:

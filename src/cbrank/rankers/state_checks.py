@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cbrank.rankers import record
+from cbrank.rankers.halving import BUFFER_AT_FIRST, BUFFER_LATER, FORGETFUL
+
 if TYPE_CHECKING:
     from cbrank.rankers.state import Stateful
 
@@ -21,13 +24,24 @@ Shapes = dict[str, tuple[int, ...]]
 
 WIDTH = "n_features"
 
-# Axes whose length changes as a ranker learns; in one tuple all are one length.
-_CHANGING_AXES = {"buffer": {"values": 2, "indices": 2}, "race": {"alive": 0}}
+# Axes whose length changes as a ranker learns; in one tuple, those with one name are one length.
+_CHANGING_AXES: dict[str, dict[str, dict[int, str]]] = {
+    "buffer": {"values": {2: "width"}, "indices": {2: "width"}},
+    "race": {"alive": {0: "learners"}},
+    "record": {
+        "places": {0: "learners", 2: "room"},
+        "served": {0: "room"},
+        "tested": {0: "room"},
+        "labels": {0: "room"},
+        "history": {0: "blocks"},
+    },
+}
 
 # How much of the last axis is kept: what follows is room to work in, zero between any two rows.
 # Files of format 1 have it too.
 _KEPT = {"features": 3}
 
+_OF_SLOTS = {"rows", "values", "indices", "length"}  # arrays of a buffer by class and slot
 _MANY = 2**52  # more rows or pairs than any stream has, and no rounding in floating point
 _SMALL = 2  # size of small rankers
 _BLOCK = 2**16  # numbers that are looked at together
@@ -61,11 +75,11 @@ def _with_room(field: str, array: NDArray[Any], held: NDArray[Any]) -> NDArray[A
 # Facts ------------------------------------------------------------------------------------------
 
 
-def check_threshold(threshold: Any) -> float | None:
-    """Return a threshold, or None for that of the stream; refuse anything else."""
-    if threshold is None or (type(threshold) is float and not np.isnan(threshold)):
-        return threshold
-    raise ValueError("its threshold is not a number")
+def check_intercept(intercept: Any) -> float | None:
+    """Return an intercept, or None for that of the stream; refuse anything else."""
+    if intercept is None or (type(intercept) is float and np.isfinite(intercept)):
+        return intercept
+    raise ValueError("its intercept is not a number")
 
 
 # Names, types and shapes --------------------------------------------------------------------------
@@ -136,26 +150,29 @@ def _growth(
 
 def _refuse_misfits(arrays: Arrays, ranker: "Stateful", shapes: Shapes) -> None:
     """Refuse an array that a ranker would not have like this, if there is one."""
-    fields, lengths = ranker._arrays(), dict[str, set[int]]()
+    fields, lengths = ranker._arrays(), dict[tuple[str, str], set[int]]()
     if different := arrays.keys() ^ fields.keys():
         raise ValueError(
             f"it should have the arrays {', '.join(fields)}, and {min(different)} differs"
         )
     for name, array in _without_room(arrays).items():
         part, field = name.split(".")
-        expected, axis = list(shapes[name]), _changing_axis(ranker, part, field)
-        if axis is not None and axis < array.ndim:
-            expected[axis] = array.shape[axis]
-            lengths.setdefault(part, set()).add(array.shape[axis])
+        expected = list(shapes[name])
+        for axis, which in _changing_axes(ranker, part, field).items():
+            if axis < array.ndim == len(expected):
+                expected[axis] = array.shape[axis]
+                lengths.setdefault((part, which), set()).add(array.shape[axis])
         dtype = fields[name].dtype
         if list(array.shape) != expected or array.dtype != dtype:
             raise ValueError(
                 f"{name} is {array.dtype} of shape {array.shape}, and should be {dtype} of shape "
                 f"{tuple(expected)}"
             )
-    for part, found in lengths.items():
+    for (part, which), found in lengths.items():
         if len(found) > 1:
             raise ValueError(f"the arrays of its {part} are not equally long")
+        if which == "slots" and not found <= {BUFFER_AT_FIRST, BUFFER_LATER}:
+            raise ValueError(f"its {part} has room for {min(found)} rows, which no ranker gives it")
 
 
 def _without_room(arrays: Arrays) -> Arrays:
@@ -168,10 +185,13 @@ def _without_room(arrays: Arrays) -> Arrays:
     return own
 
 
-def _changing_axis(ranker: "Stateful", part: str, field: str) -> int | None:
+def _changing_axes(ranker: "Stateful", part: str, field: str) -> dict[int, str]:
     if part == "rivals":
-        return 0
-    return _CHANGING_AXES.get(part, {}).get(field) if part != "buffer" or ranker._sparse else None
+        return {0: "learners"}
+    axes = dict(_CHANGING_AXES.get(part, {}).get(field, {}))
+    if part == "buffer" and getattr(ranker, "buffer_size", None) == "auto" and field in _OF_SLOTS:
+        axes[1] = "slots"
+    return axes
 
 
 # Numbers ------------------------------------------------------------------------------------------
@@ -184,6 +204,8 @@ def refuse_bad_arrays(arrays: Arrays, n_features: int) -> None:
     _refuse_bad_buffer(_part("buffer", own), n_features)
     if "race.C" in own:
         _refuse_bad_halving(_part("race", own), _part("rivals", own))
+    learners = own["race.alive"].size if "race.C" in own else 1
+    _refuse_bad_record(_part("record", own), learners)
 
 
 def _part(name: str, arrays: Arrays) -> Arrays:
@@ -213,10 +235,71 @@ def _refuse_bad_halving(halving: Arrays, others: Arrays) -> None:
         len(set(alive.tolist())) != alive.size
         or alive.size != count + 1
         or (alive >= learners).any()
+        or not (alive != FORGETFUL).any()
     ):
         raise ValueError("the learners left of its choice of C are not those it has")
     if not (halving["C"] > 0).all():
         raise ValueError("a C of its choice of C is not above zero")
+    if not ((halving["forgetting"] >= 0) & (halving["forgetting"] < 1)).all():
+        raise ValueError("what its learners forget is not a share")
+
+
+# Least and greatest number of each array of a record. Beyond them sums and quotients of the kernels
+# overflow, or an AUC is none. Places reach 20, and a little more by rounding; evidence, a logarithm of
+# odds, some 100; of larger information, elimination would lose the 1 that is added to each pivot.
+_BOUNDS: dict[str, tuple[float, float]] = {
+    "places": (-21.0, 21.0),
+    "served": (-21.0, 21.0),
+    "labels": (0, 1),
+    "level": (0.0, np.inf),
+    "evidence": (0.0, 1.0),
+    "weight": (0.0, _MANY),
+    "shape": (-1000.0, 1000.0),
+    "curve": (-_MANY, _MANY),
+    "information": (-1e13, 1e13),
+    "errors": (-100.0, 100.0),
+    "share": (0.0, _MANY),
+    "sums": (0.0, _MANY),
+    "history": (0.0, _MANY),
+}
+_ROUNDING = 1e-9  # of numbers that bound each other, relative
+
+
+def _refuse_bad_record(held: Arrays, learners: int) -> None:
+    """Refuse a record that would lead a kernel astray: out of bounds, or to what is no number."""
+    room, filled = held["tested"].size, held["position"][record.FILLED]
+    if not filled <= room <= record.LONGEST or not room or len(held["places"]) != learners:
+        raise ValueError("the block of its record is not one")
+    if len(held["history"]) > record.MOST_BLOCKS:
+        raise ValueError("its record has more blocks than it keeps")
+    for field, (least, greatest) in _BOUNDS.items():
+        if held[field].size and not least <= held[field].min() <= held[field].max() <= greatest:
+            raise ValueError(f"record.{field} is not from {least:g} to {greatest:g}")
+    if held["memory"][0] not in record.memories():
+        raise ValueError("its record remembers neither the latest rows nor all")
+    sums, history = held["sums"], held["history"]
+    if (sums[:, 1] > (1.0 + _ROUNDING) * sums[:, 0]).any() or (history[:, 1] > 1.0).any():
+        raise ValueError("an AUC of its record is above 1")
+    if not (history[:, 2] > 0.0).all():
+        raise ValueError("a block of its record has no rows")
+    _refuse_bad_curve(held)
+
+
+def _refuse_bad_curve(held: Arrays) -> None:
+    negatives, positives, places = held["counts"]
+    rows = negatives + positives
+    if min(negatives.min(), positives.min()) < 0.0 or rows.sum() > _MANY:
+        raise ValueError("its record has counted less than nothing, or too much")
+    if (np.abs(places) > _BOUNDS["places"][1] * rows).any():
+        raise ValueError("its record has counted rows at places that there are not")
+    steps = np.diff(held["shape"][0])
+    if ((steps > 0.0) & (steps < 1e-100)).any():
+        raise ValueError("the curve of its record is upright")
+    information, size = held["information"], np.abs(held["information"]).max()
+    if np.abs(information - information.T).max() > _ROUNDING * size:
+        raise ValueError("the information of its record is not symmetric")
+    if np.linalg.eigvalsh(information).min() < -0.5 or held["errors"][1] < 0.0:
+        raise ValueError("the curve of its record knows less than nothing")
 
 
 def _refuse_bad_buffer(buffer: Arrays, n_features: int) -> None:

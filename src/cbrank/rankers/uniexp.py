@@ -22,9 +22,12 @@ class UniExpRanker(Ranker):
         Weights of the features.
     classes_ : ndarray of shape (2,)
         The labels; the second is the positive class.
-    threshold_ : float
-        Score from which rows are predicted positive: the optimal operating point of the training
-        rows after `fit`, of the last 50 rows of each class after `partial_fit`.
+    intercept_ : ndarray of shape (1,)
+        What is added to scores so that zero is the operating point.
+    progressive_auc_ : float
+        AUC of rows by the weights that were served before they were learned from.
+    recent_auc_ : float
+        The same over about the last thousand rows.
     n_seen_ : ndarray of shape (2,)
         Rows learned from, of the negative and of the positive class.
     diverged_ : bool
@@ -57,12 +60,14 @@ class UniExpRanker(Ranker):
         self,
         step: float = 2.0**-9,
         *,
+        operating_point: Literal["balanced", "accuracy"] = "balanced",
         class_weight: Literal["balanced"] | dict[Any, float] | None = None,
         shuffle: bool = True,
         n_passes: int = 1,
         random_state: Any = None,
     ) -> None:
         self.step = step
+        self.operating_point = operating_point
         self.class_weight = class_weight
         self.shuffle = shuffle
         self.n_passes = n_passes

@@ -2,7 +2,8 @@
 
 * ``model``: ranker, scaler and columns in one model file
 * ``run``: passes over files
-* ``checkpoint``: where a run stopped; ``lock``: one process at a time
+* ``order``: whether rows are sorted by label; ``shuffling``: rows in random order
+* ``checkpoint``: where a run stopped; ``file_lock``: one process at a time
 """
 
 from cbrank.training.checkpoint import Checkpoint, Every, Progress

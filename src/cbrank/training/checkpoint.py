@@ -4,11 +4,13 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
+
+from numpy.typing import NDArray
 
 from cbrank import modelfile
 from cbrank.modelfile.values import under, within
@@ -16,6 +18,7 @@ from cbrank.streams import FileMark, Position
 from cbrank.streams.position import marks_from_arrays, marks_to_arrays
 from cbrank.training.file_lock import alone
 from cbrank.training.model import Model
+from cbrank.training.order import LabelOrder
 
 _LONGEST = 1000  # characters of one option in a file; a longer one is kept as a checksum
 
@@ -32,10 +35,14 @@ class Progress:
         The passes that are over.
     rows, positives : int
         The rows learned from, in all passes.
-    pairs_before : int
-        The pairs that the model had met before this run.
+    weight_before : float
+        The effective rows behind the progressive AUC of the model before this run.
     auc_before : float
-        Its progressive AUC then.
+        That AUC.
+    order : LabelOrder or None
+        How the labels followed each other in the first pass; None in a run that did not look.
+    waiting : dict of str to ndarray
+        The rows before `position` that are not yet learned from: of a run that mixes rows.
 
     Examples
     --------
@@ -48,32 +55,63 @@ class Progress:
     passes: int = 0
     rows: int = 0
     positives: int = 0
-    pairs_before: int = 0
+    weight_before: float = 0.0
     auc_before: float = 0.0
+    order: LabelOrder | None = field(default_factory=LabelOrder)
+    waiting: dict[str, NDArray[Any]] = field(default_factory=dict, compare=False)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the progress as what JSON can hold.
+        """Return the progress as what JSON can hold, without the rows that wait.
 
         Returns
         -------
         dict
             The parameters by name.
         """
-        return asdict(self) | {"position": self.position and self.position.to_json()}
+        facts = {own.name: getattr(self, own.name) for own in fields(self) if own.compare}
+        return facts | {
+            "position": self.position and self.position.to_json(),
+            "order": self.order and self.order.to_json(),
+        }
 
     @classmethod
-    def from_json(cls, facts: Mapping[str, Any]) -> Self:
+    def from_json(cls, facts: dict[str, Any]) -> Self:
         """Take the progress from what `to_json` gave; anything else is a ValueError."""
-        if facts.keys() != {field.name for field in fields(cls)}:
+        facts = _of_now(facts)
+        if facts.keys() != {own.name for own in fields(cls) if own.compare}:
             raise ValueError("its progress makes no sense")
-        counts = [facts[name] for name in ("passes", "rows", "positives", "pairs_before")]
-        auc, place = facts["auc_before"], facts["position"]
+        counts = [facts[name] for name in ("passes", "rows", "positives")]
+        measured, place = (facts["weight_before"], facts["auc_before"]), facts["position"]
         whole = all(type(count) is int and 0 <= count < 2**63 for count in counts)
-        if not whole or type(auc) is not float or not 0.0 <= auc <= 1.0:
+        known = all(
+            type(number) is float and 0.0 <= number <= most
+            for number, most in zip(measured, (2.0**63, 1.0), strict=True)
+        )
+        if not (whole and known):
             raise ValueError(f"its progress makes no sense: {facts}")
         if not (place is None or type(place) is dict):
             raise ValueError("its progress makes no sense: it has no position")
-        return cls(**{**facts, "position": place and Position.from_json(place)})
+        position = place and Position.from_json(place)
+        return cls(**facts | {"position": position, "order": _order_of(facts["order"])})
+
+
+def _of_now(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return facts as this version has them.
+
+    Runs of version 0.1.0 did not look at the order of labels, and counted pairs. The AUC of their
+    models is measured from here on.
+    """
+    if "pairs_before" not in facts:
+        return facts
+    new = {"order": None, "weight_before": 0.0} | facts | {"auc_before": 0.0}
+    del new["pairs_before"]
+    return new
+
+
+def _order_of(facts: Any) -> LabelOrder | None:
+    if not (facts is None or type(facts) is dict):
+        raise ValueError("its progress makes no sense: it has no order of labels")
+    return None if facts is None else LabelOrder.from_json(facts)
 
 
 class Every:
@@ -192,9 +230,11 @@ class Checkpoint:
             case _:
                 raise modelfile.ModelFileError(f"{self.path} is a model file, not a checkpoint.")
         try:
-            if type(progress.get("position")) is dict and "run.sizes" in arrays:
-                progress["position"]["files"] = marks_from_arrays(within("run", arrays))
+            kept = within("run", arrays)
+            if type(progress.get("position")) is dict and "sizes" in kept:
+                progress["position"]["files"] = marks_from_arrays(kept)
             stopped = Progress.from_json(progress)
+            stopped.waiting = within("waiting", kept)
         except ValueError as error:
             raise modelfile.ModelFileError(
                 f"{self.path} does not say where its run stopped: {error}"
@@ -214,7 +254,8 @@ class Checkpoint:
         reached, arrays = progress.to_json(), dict[str, Any]()
         if progress.position:
             reached["position"]["files"] = []
-            arrays = under("run", marks_to_arrays(progress.position.files))
+            kept = marks_to_arrays(progress.position.files) | under("waiting", progress.waiting)
+            arrays = under("run", kept)
         model.write(self.path, arrays=arrays, run={"asked": self.asked, "progress": reached})
 
     def remove(self) -> None:

@@ -180,18 +180,23 @@ class Model:
             if self.scaler is not None:
                 self.scaler.resize(width)
 
-    def learn(self, chunk: Chunk) -> None:
+    def learn(self, chunk: Chunk, *, again: bool = False) -> None:
         """Go on learning, features included that were not seen before.
 
         Parameters
         ----------
         chunk : Chunk
             Rows of a stream that reads with these columns.
+        again : bool, default=False
+            Whether they were learned from before, in an earlier pass: then they test nothing.
         """
         assert chunk.y is not None
         X = chunk.X if self.scaler is None else self.scaler.learn_transform(chunk.X)
         self._make_room(X.shape[1])
-        self.ranker.partial_fit(X, chunk.y, classes=[0, 1])
+        if again:
+            self.ranker.learn_again(X, chunk.y)
+        else:
+            self.ranker.partial_fit(X, chunk.y, classes=[0, 1])
 
     def scores(self, X: Any) -> NDArray[np.float64]:
         """Return the scores of rows, scaled by what was learned so far.
@@ -207,6 +212,23 @@ class Model:
             The higher, the likelier positive.
         """
         return self.ranker.decision_function(self.scaled(X))
+
+    def probabilities(self, X: Any) -> NDArray[np.float64]:
+        """Return the calibrated probabilities that rows are positive, scaled as for `scores`.
+
+        Parameters
+        ----------
+        X : ndarray or csr_array of shape (n_samples, n_features)
+            Rows of a stream that reads with these columns.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Between 0 and 1.
+        """
+        ranker: Any = self.ranker
+        positive: NDArray[np.float64] = ranker.predict_proba(self.scaled(X))[:, 1]
+        return positive
 
     def scaled(self, X: Any) -> Any:
         """Return rows as the ranker takes them, nothing being learned from them.

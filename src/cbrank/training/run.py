@@ -3,13 +3,15 @@
 import math
 import os
 from collections.abc import Generator, Iterator, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
-from cbrank.rankers.cbr import CBRanker
-from cbrank.streams import FileMark, Position, Stream, open_stream
+from cbrank.streams import Chunk, FileMark, Position, Stream, open_stream
 from cbrank.streams.position import MOST_FILES
 from cbrank.training.checkpoint import Checkpoint, Progress
 from cbrank.training.model import Model, refuse_too_wide
+from cbrank.training.order import fall_in_words
+from cbrank.training.shuffling import Buckets, Window
 
 
 class NotWrittenError(OSError):
@@ -32,6 +34,11 @@ class Run:
         Where to begin.
     passes : int, default=1
         How often to read the paths, in the same order.
+    shuffle : int or "all", optional
+        Learn from rows in random order: within a window of so many rows, or of all rows. By
+        default they are learned from as they come.
+    seed : int, default=0
+        What that order depends on, beside the number of the pass.
     widest : int, optional
         The most features that a full covariance may have.
     checkpoint : Checkpoint, optional
@@ -63,17 +70,22 @@ class Run:
         progress: Progress | None = None,
         *,
         passes: int = 1,
+        shuffle: int | Literal["all"] | None = None,
+        seed: int = 0,
         widest: int | None = None,
         checkpoint: Checkpoint | None = None,
         **reading: Any,
     ) -> None:
         self.model, self.paths, self.passes = model, paths, passes
+        self.shuffle, self.seed = shuffle, seed
         self.progress = progress or Progress(None, 0, 0, 0, *_measured(model))
         self.checkpoint, self.widest, self.reading = checkpoint, widest, reading
         self.skipped = 0  # malformed rows, in one pass
         self._is_writable = False  # whether the model fits into a file, as far as is known yet
         self.stopped = False
         self._stream: Stream | None = None
+        self._window: Window | None = None
+        self._mixed: tuple[int, int] | None = None  # rows learned from in this pass, of all
 
     @property
     def files(self) -> tuple[FileMark, ...]:
@@ -92,6 +104,7 @@ class Run:
             self.skipped = stream.position.errors
             self.progress.passes += 1
             self.progress.position = Position(stream.position.files)
+            self._window, self.progress.waiting = None, {}
         if not self.model.ranker.__sklearn_is_fitted__():
             raise ValueError(f"There are no rows to learn from in {', '.join(self.paths)}.")
 
@@ -105,6 +118,8 @@ class Run:
         """Write a checkpoint, if there is to be one."""
         if not self.checkpoint or not self.model.ranker.__sklearn_is_fitted__():
             return
+        if self._window is not None:
+            self.progress.waiting = self._window.to_arrays(self.model.columns.width_)
         try:
             self.checkpoint.write(self.model, self.progress)
         except ValueError as error:
@@ -134,23 +149,71 @@ class Run:
         if self.checkpoint:
             self.checkpoint.remove()
 
-    def progressive_auc(self) -> tuple[int, float]:
-        """Return how well the pairs of this run were ranked before they were learned from.
+    def progressive_auc(self) -> tuple[float, float]:
+        """Return how well the rows of this run were ranked before they were learned from.
 
         Returns
         -------
-        pairs : int
-            How many there were.
+        weight : float
+            The effective rows behind the AUC, as in ``progressive_auc_weight_``.
         auc : float
-            The share ranked right, ties counted half; NaN if there were none.
+            The mean AUC of the blocks that ended in this run; NaN if there was none.
         """
-        before = self.progress.pairs_before, self.progress.auc_before
+        before = self.progress.weight_before, self.progress.auc_before
         return auc_since(before, _measured(self.model))
 
-    def _open(self) -> Stream:
-        stream = open_stream(
-            self.paths, columns=self.model.columns, start=self.progress.position, **self.reading
+    def bytes_read(self, stream: Stream) -> tuple[int, int | None]:
+        """Return the bytes read in all passes, and how many there are.
+
+        Rows that are all mixed count twice, as they are read from temporary files once more.
+
+        Parameters
+        ----------
+        stream : Stream
+            The stream of this pass.
+
+        Returns
+        -------
+        tuple of int and int or None
+            The bytes read, and of all passes; None if one of the files is a pipe.
+        """
+        times = 2 if self.shuffle == "all" else 1
+        given, rows = self._mixed or (0, 1)
+        total = stream.bytes_total
+        read = stream.bytes_read + stream.bytes_read * given // rows
+        return (
+            times * self.progress.passes * (total or 0) + read,
+            total and total * times * self.passes,
         )
+
+    def remarks(self) -> dict[str, str | None]:
+        """Say what was odd about the order of the rows, each thing in a sentence with its cure.
+
+        Returns
+        -------
+        dict of str to str or None
+            ``sorted_by_label`` and ``auc_fell``: the sentence, or None if it is not so.
+        """
+        order, ranker = self.progress.order, self.model.ranker
+        found = fell = None
+        rows = self.progress.rows // self.passes
+        if self.shuffle is None or (self.shuffle != "all" and self.shuffle < rows):
+            found = order.in_words(len(self.files)) if order else None
+            fell = fall_in_words(ranker)
+        return {
+            "sorted_by_label": found
+            and f"the rows are sorted by label: {found}. One pass over them teaches one label at a "
+            "time: mix them by `shuffle=all`, unless rows will come in this order.",
+            "auc_fell": fell
+            and f"{fell}. If rows come in order of time, what they say has changed, and a greater "
+            "`forgetting=...` follows that; if not, mix them by `shuffle=all`.",
+        }
+
+    def _open(self) -> Stream:
+        start = self.progress.position
+        if start and self.shuffle == "all":  # all rows are read again, and those learned left out
+            start = Position(start.files)
+        stream = open_stream(self.paths, columns=self.model.columns, start=start, **self.reading)
         for file in stream.position.files:
             if self.passes > 1 and file.size is None:
                 raise ValueError(f"{file.name} can be read once, not in several passes.")
@@ -164,41 +227,94 @@ class Run:
         return stream
 
     def _learned(self, stream: Stream) -> Iterator[Stream]:
-        for chunk in stream:
-            refuse_too_wide(self.model.ranker, chunk.X.shape[1], self.widest)
-            self.model.learn(chunk)
-            if not self._is_writable:  # better refused now than after the last row
-                self.model.refuse_unwritable()
-                self._is_writable = True
+        for chunk in self._in_order(stream):
             assert chunk.y is not None
             before = self.progress.rows
+            if len(chunk.y):
+                self._learn(chunk)
             self.progress.position = chunk.position
-            self.progress.rows += len(chunk.y)
-            self.progress.positives += int(chunk.y.sum())
             if self.checkpoint and self.checkpoint.every.due(before, self.progress.rows):
                 self.keep()
             yield stream
 
+    def _learn(self, chunk: Chunk) -> None:
+        assert chunk.y is not None
+        self.model.learn(chunk, again=self.progress.passes > 0)
+        if not self._is_writable:  # better refused now than after the last row
+            self.model.refuse_unwritable()
+            self._is_writable = True
+        self.progress.rows += len(chunk.y)
+        self.progress.positives += int(chunk.y.sum())
 
-def _measured(model: Model) -> tuple[int, float]:
-    """Return the pairs that a ranker has met and its progressive AUC."""
+    # The order of rows ----------------------------------------------------------------------------
+
+    def _in_order(self, stream: Stream) -> Iterator[Chunk]:
+        """Give the rows in the order in which to learn from them."""
+        if self.shuffle is None:
+            return self._read(stream)
+        if self.shuffle == "all":
+            return self._all_mixed(stream)
+        return self._mixed_in_window(stream, self.shuffle)
+
+    def _read(self, stream: Stream) -> Iterator[Chunk]:
+        for chunk in stream:
+            refuse_too_wide(self.model.ranker, chunk.X.shape[1], self.widest)
+            assert chunk.y is not None
+            if self.progress.order and not self.progress.passes and self.shuffle != "all":
+                self.progress.order.add(chunk.y)
+            yield chunk
+
+    def _mixed_in_window(self, stream: Stream, size: int) -> Iterator[Chunk]:
+        columns, waiting = self.model.columns, self.progress.waiting
+        self._window = Window(size, (self.seed, self.progress.passes))
+        if waiting:
+            self._window.take_up(waiting, columns.width_, stream.position.rows)
+            self.progress.waiting = {}
+        for chunk in self._read(stream):
+            assert chunk.y is not None
+            X, y = self._window.exchange(chunk.X, chunk.y)
+            yield Chunk(X, y, None, chunk.position)
+        while len(self._window) and not self.stopped:
+            yield Chunk(*self._window.leave(columns.width_), None, stream.position)
+
+    def _all_mixed(self, stream: Stream) -> Iterator[Chunk]:
+        learned = self.progress.position.rows if self.progress.position else 0
+        here = Position(stream.position.files, rows=learned)
+        with Buckets((self.seed, self.progress.passes)) as buckets:
+            for chunk in self._read(stream):
+                assert chunk.y is not None
+                buckets.add(chunk.X, chunk.y)
+                yield Chunk(chunk.X[:0], chunk.y[:0], None, here)
+            given = 0
+            for X, y in () if self.stopped else buckets.mixed(self.model.columns.width_):
+                given += len(y)
+                if given > learned:
+                    here = replace(here, rows=given)
+                    self._mixed = given, buckets.rows
+                    yield Chunk(X, y, None, here)
+        self._mixed = None
+
+
+def _measured(model: Model) -> tuple[float, float]:
+    """Return the effective rows behind a ranker's progressive AUC, and the AUC; zeros before both."""
     ranker = model.ranker
-    if not isinstance(ranker, CBRanker) or not ranker.__sklearn_is_fitted__():
-        return 0, 0.0
-    return ranker.n_pairs_, ranker.progressive_auc_ if ranker.n_pairs_ else 0.0
+    if not ranker.__sklearn_is_fitted__() or not ranker.progressive_auc_weight_:
+        return 0.0, 0.0
+    return ranker.progressive_auc_weight_, ranker.progressive_auc_
 
 
-def auc_since(before: tuple[int, float], now: tuple[int, float]) -> tuple[int, float]:
-    """Return the pairs between two measurements, and the share of them ranked right.
+def auc_since(before: tuple[float, float], now: tuple[float, float]) -> tuple[float, float]:
+    """Return the effective rows between two measurements of an AUC, and the AUC of these.
 
     Examples
     --------
-    >>> auc_since((100, 0.5), (200, 0.75))
-    (100, 1.0)
+    >>> auc_since((100.0, 0.5), (200.0, 0.75))
+    (100.0, 1.0)
     """
-    pairs = now[0] - before[0]
-    if not pairs:
-        return 0, math.nan
+    weight = now[0] - before[0]
+    if weight <= 0.0:
+        return 0.0, math.nan
     if not before[0]:
         return now
-    return pairs, (now[0] * now[1] - before[0] * before[1]) / pairs
+    auc = (now[0] * now[1] - before[0] * before[1]) / weight
+    return weight, min(max(auc, 0.0), 1.0)  # which rounding may miss

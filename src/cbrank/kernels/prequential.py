@@ -1,0 +1,503 @@
+"""Test, then learn: what a learner says of each row before it learns from it.
+
+Kernels note the score of a row as it arrives (`foretell`), so that the notes are honest: no row has
+taught the weights that judge it. From the notes follow, at the end of a block of rows or when someone
+asks (`follow`), the curve from scores to probabilities, and at the end of a block (`pair_auc`) the AUC.
+
+A pairwise ranker has no intercept: as its weights move, all scores move with them, by far more than
+rows differ if columns are far from zero. So a score is taken from the midpoint of the two class means
+and divided by their distance. Rankers with a matrix of all features keep the means of the latest rows
+of each class, and judge them by the weights of the moment. For others, whose rows may be sparse, the
+means of the latest scores of each class do. A *readout* is one way to take a score from a model: the
+mean of the weights, or their average.
+
+The AUC is measured by weights that are held for a block, on pairs of rows of that block: given the
+rows before it, no order of the labels in the block can make such a measure flatter.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from cbrank.kernels._jit import jit, kernel
+from cbrank.kernels.vectors import dot
+
+SCORE, GAP = range(2)  # what is noted of a row and a readout
+OFFSET, SHAPE, LINE, TREND = range(4)  # places in `curve`
+
+# Rows of a class that its mean remembers in a stream, and rows that the level of a readout and the
+# class means of scores do. Electricity prices want it short, weather does not mind.
+MEMORY = 50.0
+# Rows that the curve remembers in a stream, and rows that the trend of its errors does.
+CURVE_MEMORY = 1000.0
+TREND_MEMORY = 15.0
+_TREND_PRIOR = 5.0  # weight of "no trend", in units of p (1 - p)
+# Least distance of the class means, as a share of its usual one: a readout whose classes meet for a
+# moment would otherwise outweigh all others.
+_LEAST_GAP = 0.25
+_FARTHEST = 20.0  # distances of a score from the midpoint that the curve takes seriously
+_LARGEST_LOGIT = 30.0
+_LARGEST = np.finfo(np.float64).max
+_FLATTEST = 0.05  # least factors of the shape and of the place together
+# The shape of the curve: rows are counted in BINS, finest within _CORE of the midpoint; groups of at
+# least _FEWEST_ROWS make up to SHAPE_KNOTS - 1 knots; each is shrunk by so many rows towards what it was.
+BINS, _CORE, SHAPE_KNOTS, _FEWEST_ROWS, _SHRINKAGE = 128, 0.1, 33, 8.0, 8.0
+_LEAST_INFORMATION = 1e-4  # of a row, p (1 - p): a curve that is sure of itself must stay movable
+
+
+class Trail(NamedTuple):
+    """What a learner is tested by, and where it notes what it says of rows."""
+
+    held: np.ndarray  # (d,) weights by which the block is tested
+    origin: (
+        np.ndarray
+    )  # (d,) rows are taken from here, which saves digits; empty without class means
+    memory: np.ndarray  # (1,) rows of its class that a class mean remembers
+    said: np.ndarray  # (rows, readouts, 2) score and gap
+    tested: np.ndarray  # (rows,) score by the held weights
+    labels: np.ndarray  # (rows,)
+
+
+class Curve(NamedTuple):
+    """The curve from scores to probabilities, and what it follows."""
+
+    shape: np.ndarray  # (2, SHAPE_KNOTS) places and evidence there, in order; all zero at first
+    curve: np.ndarray  # (4,) offset, and the factors of the shape, of the place and of the trend
+    information: np.ndarray  # (4, 4) of these, faded
+    errors: np.ndarray  # (2,) label - probability, and p (1 - p), both summed and soon faded
+    share: np.ndarray  # (2,) rows of each class, faded
+    rows: np.ndarray  # (1,) rows so far
+
+
+class Block(NamedTuple):
+    """The rows of a block so far."""
+
+    places: np.ndarray  # (learners left, readouts, room)
+    served: np.ndarray  # (room,) places by what was served
+    tested: np.ndarray  # (room,) scores by the held weights
+    labels: np.ndarray  # (room,)
+    position: np.ndarray  # (2,) rows before the block, and of the block
+
+
+class Readouts(NamedTuple):
+    """What is known of the readouts of all learners (g, readouts)."""
+
+    level: np.ndarray  # usual distance of the class means
+    centre: np.ndarray  # (g, readouts, 2) means of the scores of each class
+    evidence: np.ndarray  # AUC of late blocks
+
+
+# Notes --------------------------------------------------------------------------------------------
+
+
+@jit
+def _rate(buffer, label, trail):
+    return 1.0 / min(buffer.seen[label] + 1.0, trail.memory[0])
+
+
+@jit
+def _remember(x, label, buffer, trail):
+    """Move the mean of a class towards a row; in this form no finite number overflows."""
+    means, rate = buffer.means, _rate(buffer, label, trail)
+    for i in range(x.size):
+        means[label, i] = (1.0 - rate) * means[label, i] + rate * x[i]
+
+
+@jit
+def _test(x, held, origin):
+    score = 0.0
+    for i in range(x.size):
+        score += held[i] * (x[i] - origin[i])
+    return score
+
+
+@jit
+def foretell(trail, at, x, label, w, buffer):
+    """Note what weights say of a row that is about to be stored and learned from."""
+    score, gap = 0.0, 0.0
+    for i in range(x.size):
+        one, other = buffer.means[0, i], buffer.means[1, i]
+        score += w[i] * (x[i] - 0.5 * one - 0.5 * other)
+        gap += w[i] * (other - one)
+    trail.said[at, 0, SCORE], trail.said[at, 0, GAP] = score, gap
+    trail.tested[at], trail.labels[at] = _test(x, trail.held, trail.origin), label
+    _remember(x, label, buffer, trail)
+
+
+@jit
+def foretell_both(trail, at, x, label, mu, lag, per_lag, buffer):
+    """Note what the mean and the average, mu + lag * per_lag, say of a row."""
+    score, gap, more_score, more_gap = 0.0, 0.0, 0.0, 0.0
+    for i in range(x.size):
+        one, other = buffer.means[0, i], buffer.means[1, i]
+        off, apart = x[i] - 0.5 * one - 0.5 * other, other - one
+        score += mu[i] * off
+        gap += mu[i] * apart
+        more_score += lag[i] * off
+        more_gap += lag[i] * apart
+    said = trail.said
+    said[at, 0, SCORE], said[at, 0, GAP] = score, gap
+    said[at, 1, SCORE] = score + per_lag * more_score
+    said[at, 1, GAP] = gap + per_lag * more_gap
+    trail.tested[at], trail.labels[at] = _test(x, trail.held, trail.origin), label
+    _remember(x, label, buffer, trail)
+
+
+@jit
+def foretell_row(trail, at, x, label, w):
+    """Note what weights say of a row, without class means."""
+    score, tested = 0.0, 0.0
+    for i in range(x.size):
+        score += w[i] * x[i]
+        tested += trail.held[i] * x[i]
+    trail.said[at, 0, SCORE], trail.said[at, 0, GAP] = score, 0.0
+    trail.tested[at], trail.labels[at] = tested, label
+
+
+@jit
+def foretell_row_both(trail, at, x, label, mu, lag, per_lag):
+    """Note what the mean and the average say of a row, without class means."""
+    score, more, tested = 0.0, 0.0, 0.0
+    for i in range(x.size):
+        score += mu[i] * x[i]
+        more += lag[i] * x[i]
+        tested += trail.held[i] * x[i]
+    trail.said[at, 0, SCORE], trail.said[at, 0, GAP] = score, 0.0
+    trail.said[at, 1, SCORE], trail.said[at, 1, GAP] = score + per_lag * more, 0.0
+    trail.tested[at], trail.labels[at] = tested, label
+
+
+@jit
+def foretell_sparse(trail, at, indices, values, label, w):
+    """Note what weights say of a sparse row."""
+    score, tested = 0.0, 0.0
+    for k in range(indices.size):
+        score += w[indices[k]] * values[k]
+        tested += trail.held[indices[k]] * values[k]
+    trail.said[at, 0, SCORE], trail.said[at, 0, GAP] = score, 0.0
+    trail.tested[at], trail.labels[at] = tested, label
+
+
+@jit
+def foretell_both_sparse(trail, at, indices, values, label, features, per_lag):
+    """Note what the mean and the average of a SparseModel say of a row."""
+    score, more, tested = 0.0, 0.0, 0.0
+    for k in range(indices.size):
+        i, value = indices[k], values[k]
+        score += features[i, 0] * value
+        more += features[i, 2] * value
+        tested += trail.held[i] * value
+    trail.said[at, 0, SCORE], trail.said[at, 0, GAP] = score, 0.0
+    trail.said[at, 1, SCORE], trail.said[at, 1, GAP] = score + per_lag * more, 0.0
+    trail.tested[at], trail.labels[at] = tested, label
+
+
+# The shape of the curve ---------------------------------------------------------------------------
+#
+# Scores of a pairwise ranker are no log odds: where they have long tails, the evidence grows steeply
+# near the midpoint and hardly beyond. So rows of each class are counted by place, and the logarithm of
+# the ratio of the two densities, made monotone, is the evidence of a place.
+
+
+@jit
+def _knots(shape):
+    """Return how many knots a shape has: places and evidence rise from one to the next."""
+    n = 1
+    while n < SHAPE_KNOTS and shape[0, n] > shape[0, n - 1] and shape[1, n] > shape[1, n - 1]:
+        n += 1
+    return n
+
+
+@jit
+def _evidence_of(place, shape, n):
+    """Return the evidence of a place by a shape of n knots, which goes on beyond its ends."""
+    if n < 2:
+        return place
+    k, last = 1, n - 1  # the place is between knots k - 1 and k
+    while k < last:
+        middle = (k + last) // 2
+        if place > shape[0, middle]:
+            k = middle + 1
+        else:
+            last = middle
+    run, rise = shape[0, k] - shape[0, k - 1], shape[1, k] - shape[1, k - 1]
+    inside = min(max(place, shape[0, 0]), shape[0, n - 1])
+    beyond = place - inside
+    value = shape[1, k - 1] + rise / run * (inside - shape[0, k - 1])
+    return value + math.copysign(math.log1p(abs(beyond) * rise / run), beyond)
+
+
+@jit
+def _log_odds(place, shape, n, curve):
+    # Probabilities are ordered as scores are, also where scores that say the contrary would turn the
+    # curve round.
+    along, line = max(curve[SHAPE], 0.0), max(curve[LINE], 0.0)
+    if along + line < _FLATTEST:
+        along = _FLATTEST
+    return curve[OFFSET] + along * _evidence_of(place, shape, n) + line * place
+
+
+@kernel
+def log_odds(places: np.ndarray, shape: np.ndarray, curve: np.ndarray) -> np.ndarray:
+    """Return the log odds of many places, but for the trend."""
+    found, n = np.empty(places.size), _knots(shape)
+    for i in range(places.size):
+        found[i] = _log_odds(places[i], shape, n, curve)
+    return found
+
+
+@kernel
+def place_of(wanted: float, shape: np.ndarray, curve: np.ndarray) -> float:
+    """Return the place that has these log odds, or the farthest that is taken seriously."""
+    low, high, n = -_FARTHEST, _FARTHEST, _knots(shape)
+    for _ in range(64):
+        middle = 0.5 * (low + high)
+        if _log_odds(middle, shape, n, curve) > wanted:
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+@jit
+def _bin(place):
+    share = 0.5 + 0.5 * math.asinh(place / _CORE) / math.asinh(_FARTHEST / _CORE)
+    return min(max(int(share * BINS), 0), BINS - 1)
+
+
+@jit
+def _count_places(places, labels, counts, kept):
+    """Count rows by place: `counts` (3, BINS) has negatives, positives and the sum of places."""
+    for i in range(3):
+        for k in range(BINS):
+            counts[i, k] *= kept
+    for i in range(labels.size):
+        k = _bin(places[i])
+        counts[labels[i], k] += 1.0
+        counts[2, k] += places[i]
+
+
+@kernel
+def find_shape(counts: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """Return the shape that counts of places have, shrunk towards the shape before."""
+    negatives, positives = counts[0].sum(), counts[1].sum()
+    shape = np.zeros((2, SHAPE_KNOTS))
+    if min(negatives, positives) < 1.0:
+        return shape
+    enough = max(_FEWEST_ROWS, (negatives + positives) / (SHAPE_KNOTS - 1))
+    prior, n, weight = math.log(positives / negatives), 0, np.zeros(SHAPE_KNOTS)
+    low, high, total = 0.0, 0.0, 0.0
+    rest, known = negatives + positives, _knots(before)
+    for k in range(BINS):
+        low, high, total = low + counts[0, k], high + counts[1, k], total + counts[2, k]
+        if (low + high >= enough and rest - low - high >= enough) or k == BINS - 1:
+            rest -= low + high
+            if low + high <= 0.0:
+                continue
+            place = total / (low + high)
+            p = _probability(prior + _evidence_of(place, before, known))
+            odds = (high + _SHRINKAGE * p) / (low + _SHRINKAGE * (1.0 - p))
+            shape[0, n], shape[1, n], weight[n] = place, math.log(odds) - prior, low + high
+            low, high, total = 0.0, 0.0, 0.0
+            n += 1
+    if n < 2:
+        return np.zeros((2, SHAPE_KNOTS))
+    # Centred isotonic regression: neighbours in the wrong order become one knot between them, so that
+    # the evidence rises everywhere (Oron and Flournoy 2017).
+    top = 0
+    for k in range(n):
+        shape[0, top], shape[1, top], weight[top] = shape[0, k], shape[1, k], weight[k]
+        while top > 0 and shape[1, top - 1] >= shape[1, top]:
+            both = weight[top - 1] + weight[top]
+            for i in range(2):
+                old, new = weight[top - 1] * shape[i, top - 1], weight[top] * shape[i, top]
+                shape[i, top - 1] = (old + new) / both
+            weight[top - 1] = both
+            top -= 1
+        top += 1
+    shape[:, top:] = 0.0
+    return shape if top > 1 else np.zeros((2, SHAPE_KNOTS))
+
+
+# Scores in units of the classes' distance ---------------------------------------------------------
+
+
+def unit_from(gap: float, level: float) -> float:
+    """Return what scores are divided by: the distance of the class means, if it is not too small."""
+    unit = max(gap, _LEAST_GAP * level)
+    return unit if 0.0 < unit < math.inf else 1.0
+
+
+_unit_of = jit(unit_from)
+
+
+@jit
+def _place(said, label, level, centre, memory, by_scores):
+    """Return where a note places its row, from the midpoint and in units; follow the classes."""
+    score, gap, middle = said[SCORE], said[GAP], 0.0
+    if by_scores:
+        middle, gap = 0.5 * (centre[0] + centre[1]), centre[1] - centre[0]
+    place = (score - middle) / _unit_of(gap, level[0])
+    if not abs(place) < math.inf:
+        place = 0.0
+    if abs(gap) < math.inf:
+        level[0] += (max(gap, 0.0) - level[0]) / min(memory, MEMORY)
+    if by_scores and abs(score) < math.inf:
+        centre[label] += (score - centre[label]) / memory
+    return min(max(place, -_FARTHEST), _FARTHEST)
+
+
+# The curve ----------------------------------------------------------------------------------------
+
+
+@jit
+def _solve(matrix, right):
+    """Solve equations in place of `right` by elimination; the matrix is positive."""
+    n = right.size
+    for i in range(n):
+        for j in range(i + 1, n):
+            factor = matrix[j, i] / matrix[i, i]
+            for k in range(i, n):
+                matrix[j, k] -= factor * matrix[i, k]
+            right[j] -= factor * right[i]
+    for i in range(n - 1, -1, -1):
+        for k in range(i + 1, n):
+            right[i] -= matrix[i, k] * right[k]
+        right[i] /= matrix[i, i]
+
+
+@jit
+def _probability(logit):
+    logit = min(max(logit, -_LARGEST_LOGIT), _LARGEST_LOGIT)
+    return 1.0 / (1.0 + math.exp(-logit))
+
+
+def trend_from(errors: np.ndarray) -> float:
+    """Return the trend of the latest errors."""
+    return errors[0] / (errors[1] + _TREND_PRIOR)  # type: ignore[no-any-return]
+
+
+_trend_of = jit(trend_from)
+
+
+def rows_with(share: np.ndarray, rows: float) -> float:
+    """Return so many rows, or as many as have a tenth of them of the rarer class."""
+    rare = (min(share[0], share[1]) + 0.5) / (share[0] + share[1] + 1.0)
+    return rows * max(1.0, 0.1 / rare)  # type: ignore[no-any-return]
+
+
+_rows_with = jit(rows_with)
+
+
+@jit
+def _learn_curve(state, place, label, knots, shuffled, matrix, right, inputs):
+    """Move the curve by one Newton step for a row, with a memory that grows up to CURVE_MEMORY.
+
+    Early scores are those of poor weights, so that the memory is half of the rows so far.
+    """
+    curve, information = state.curve, state.information
+    state.rows[0] += 1
+    memory = max(state.rows[0] / 2.0, 16.0)
+    if not shuffled:
+        memory = min(memory, _rows_with(state.share, CURVE_MEMORY))
+    kept = 1.0 - 1.0 / memory
+    inputs[OFFSET], inputs[LINE] = 1.0, place
+    inputs[SHAPE] = _evidence_of(place, state.shape, knots)
+    inputs[TREND] = 0.0 if shuffled else _trend_of(state.errors)
+    p = _probability(dot(curve, inputs))
+    weight = max(p * (1.0 - p), _LEAST_INFORMATION)
+    for i in range(curve.size):
+        right[i] = (label - p) * inputs[i]
+        for j in range(curve.size):
+            information[i, j] = kept * information[i, j] + weight * inputs[i] * inputs[j]
+            matrix[i, j] = information[i, j]
+        matrix[i, i] += 1.0
+    for i in (LINE, TREND):  # 0 unless the stream says otherwise
+        right[i] -= (1.0 - kept) * curve[i]
+    _solve(matrix, right)
+    for i in range(curve.size):
+        curve[i] += min(max(right[i], -1.0), 1.0)
+    inputs[TREND] = 0.0
+    p = _probability(dot(curve, inputs))
+    faded = 1.0 - 1.0 / TREND_MEMORY
+    state.errors[0] = faded * state.errors[0] + (label - p)
+    state.errors[1] = faded * state.errors[1] + p * (1.0 - p)
+    state.share[0], state.share[1] = kept * state.share[0], kept * state.share[1]
+    state.share[label] += 1.0
+
+
+@jit
+def _finite(score):
+    """Return a score that can be saved: what has overflowed becomes the largest number."""
+    return 0.0 if math.isnan(score) else min(max(score, -_LARGEST), _LARGEST)
+
+
+@kernel
+def follow(said, tested, labels, learners, mix, block, readouts, state, by_scores, shuffled):
+    """Turn the notes on rows into places, and let the curve learn from them.
+
+    `said` has the notes of the learners with these numbers, in that order, and `mix` their weights
+    in the place that is served; `readouts` is by number.
+    """
+    matrix, right, inputs = np.empty((4, 4)), np.empty(4), np.empty(4)
+    at, knots = block.position[1], _knots(state.shape)
+    for row in range(labels.size):
+        place, rows = 0.0, state.rows[0] + 1.0
+        memory = min(rows, max(MEMORY, rows / 4.0) if shuffled else MEMORY)
+        for k in range(learners.size):
+            g = learners[k]
+            for r in range(said.shape[2]):
+                level, centre = readouts.level[g, r : r + 1], readouts.centre[g, r]
+                own = _place(said[k, row, r], labels[row], level, centre, memory, by_scores)
+                block.places[k, r, at] = own
+                place += mix[k, r] * own
+        block.served[at], block.labels[at] = place, labels[row]
+        block.tested[at] = _finite(tested[row])
+        at += 1
+        _learn_curve(state, place, labels[row], knots, shuffled, matrix, right, inputs)
+    block.position[1] = at
+
+
+# The end of a block -------------------------------------------------------------------------------
+
+
+@kernel
+def pair_auc(scores: np.ndarray, labels: np.ndarray) -> float:
+    """Return the AUC of some scores, ties counted half; one half without rows of both classes."""
+    order = np.argsort(scores)
+    twice, below, positive, at = 0, 0, 0, 0
+    while at < order.size:
+        end, new = at, 0
+        while end < order.size and scores[order[end]] == scores[order[at]]:
+            new += labels[order[end]]
+            end += 1
+        if end == at:  # not a number: nothing can be said of the rest
+            return 0.5
+        old = end - at - new
+        twice += new * (2 * below + old)
+        below += old
+        positive += new
+        at = end
+    return twice / (2.0 * positive * below) if positive and below else 0.5
+
+
+@kernel
+def measure(  # type: ignore[no-untyped-def]
+    places, served, labels, learners, kept, evidence, weight, counts, shape
+) -> None:
+    """Update the evidence for all readouts, the counts and the shape of the curve with a block.
+
+    `kept` is the share of what was known before that still counts.
+    """
+    positive = labels.sum()
+    new = 2.0 * positive * (labels.size - positive) / labels.size
+    if new > 0.0:
+        old = weight[0] * kept
+        for k in range(learners.size):
+            for r in range(evidence.shape[1]):
+                auc, before = pair_auc(places[k, r], labels), evidence[learners[k], r]
+                evidence[learners[k], r] = (old * before + new * auc) / (old + new)
+        weight[0] = old + new
+    _count_places(served, labels, counts, kept)
+    shape[:] = find_shape(counts, shape)

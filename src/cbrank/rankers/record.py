@@ -1,0 +1,321 @@
+"""The honest record of a ranker: how it did on rows before it learned from them.
+
+Rows are tested, then learned from, in blocks (see ``kernels.prequential``). The record is a tuple of
+arrays, like a model: it is saved, resized and merged with it. `begin`, `noted` and `ended` give new
+ones or say how one changes; nothing here changes a ranker.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbrank import kernels
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+SHORTEST, LONGEST = 32, 1024  # rows of a block: an eighth of the rows so far, within these bounds
+ROWS, FILLED = range(2)  # places in `position`
+_RECENT = 1000.0  # rows that `recent_auc_` remembers
+_EVIDENCE = 2000.0  # rows that the evidence for learners remembers in a stream
+_EVER = 2.0**52  # a memory longer than any stream
+MOST_BLOCKS = 2048  # of the history; beyond, neighbours become one
+_BLOCK, _READOUTS, _CURVE = slice(3, 8), slice(8, 11), slice(11, 17)  # fields of a record
+_WEIGHT, _AUC, _PAIRS, _POSITIVES, _NEGATIVES = range(5)  # places in `sums`
+
+
+class Record(NamedTuple):
+    """How a ranker did, and the curve from its scores to probabilities.
+
+    What the kernels' `Trail`, `Block`, `Readouts` and `Curve` have is explained there.
+    """
+
+    held: Floats
+    origin: Floats
+    memory: Floats
+    places: Floats
+    served: Floats
+    tested: Floats
+    labels: Counts
+    position: Counts
+    level: Floats
+    centre: Floats
+    evidence: Floats
+    shape: Floats
+    curve: Floats
+    information: Floats
+    errors: Floats
+    share: Floats
+    learned: Counts
+    weight: Floats  # (1,) rows that the evidence rests on, faded
+    counts: Floats  # (3, bins) rows of each class by place, and the sum of places; faded
+    sums: Floats  # (2, 5) of all blocks, and of the recent ones
+    history: Floats  # (blocks, 3) rows so far, AUC, and effective rows of a block
+
+
+def begin(n_features: int, learners: int, alive: int, readouts: int, *, means: bool) -> Record:
+    """Return the record of a ranker that has learned nothing; `alive` of its learners begin."""
+    shape = learners, readouts
+    return Record(
+        np.zeros(n_features),
+        np.zeros(n_features if means else 0),
+        np.array([kernels.prequential.MEMORY]),
+        np.zeros((alive, readouts, SHORTEST)),
+        np.zeros(SHORTEST),
+        np.zeros(SHORTEST),
+        np.zeros(SHORTEST, np.int64),
+        np.zeros(2, np.int64),
+        np.zeros(shape),
+        np.zeros((*shape, 2)),
+        np.full(shape, 0.5),
+        np.zeros((2, kernels.prequential.SHAPE_KNOTS)),
+        np.array([0.0, 1.0, 0.0, 0.0]),
+        np.eye(4),
+        np.zeros(2),
+        np.zeros(2),
+        np.zeros(1, np.int64),
+        np.zeros(1),
+        np.zeros((3, kernels.prequential.BINS)),
+        np.zeros((2, 5)),
+        np.zeros((0, 3)),
+    )
+
+
+def shuffled(record: Record) -> bool:
+    """Say whether rows come in random order, so that nothing need fade."""
+    return bool(record.memory[0] > kernels.prequential.MEMORY)
+
+
+def set_shuffled(record: Record, is_shuffled: bool) -> None:
+    """Say whether the rows to come are in random order."""
+    record.memory[0] = _EVER if is_shuffled else kernels.prequential.MEMORY
+
+
+def memories() -> tuple[float, float]:
+    """Return what `memory` may be: of a stream, and of rows in random order."""
+    return kernels.prequential.MEMORY, _EVER
+
+
+def rows_left(record: Record) -> int:
+    """Return how many rows the block has room for."""
+    return int(record.tested.size - record.position[FILLED])
+
+
+# The rows of a block ------------------------------------------------------------------------------
+
+
+class Notes(NamedTuple):
+    """What learners say of some rows before they learn from them."""
+
+    said: Floats  # (learners, rows, readouts, 2)
+    tested: Floats  # (rows,)
+    labels: Counts  # (rows,)
+
+    def trail(self, record: Record, learner: int, begin: int = 0, end: int | None = None) -> Any:
+        """Return where a learner notes the rows from `begin` to `end`; all test them alike."""
+        said, tested, labels = self.said[learner], self.tested, self.labels
+        if begin or end is not None:
+            rows = slice(begin, end)
+            said, tested, labels = said[rows], tested[rows], labels[rows]
+        return kernels.prequential.Trail(
+            record.held,
+            record.origin,
+            record.memory,
+            said,
+            tested,
+            labels,
+        )
+
+
+def notes_for(record: Record, rows: int, learners: int) -> Notes:
+    """Return room for notes."""
+    said = np.empty((learners, rows, record.places.shape[1], 2))
+    return Notes(said, np.empty(rows), np.empty(rows, np.int64))
+
+
+def noted(record: Record, notes: Notes, numbers: Counts, mix: Floats) -> tuple[Any, ...]:
+    """Return the call that takes notes of learners, by number, into the record."""
+    return (
+        kernels.prequential.follow,
+        *notes,
+        numbers,
+        mix,
+        kernels.prequential.Block(*record[_BLOCK]),
+        kernels.prequential.Readouts(*record[_READOUTS]),
+        kernels.prequential.Curve(*record[_CURVE]),
+        not record.origin.size,
+        shuffled(record),
+    )
+
+
+# The end of a block -------------------------------------------------------------------------------
+
+
+def measured(record: Record, numbers: Counts) -> Record:
+    """Return the record with its block, which is full, counted; the block stays."""
+    labels, rows = record.labels, int(record.position[ROWS]) + record.labels.size
+    history, sums = record.history, record.sums * _faded(labels.size)
+    positive = int(labels.sum())
+    if 0 < positive < labels.size and record.held.any():
+        auc = kernels.prequential.pair_auc(record.tested, labels)
+        found = _summed(auc, positive, labels.size - positive)
+        sums += found
+        history = _shortened(np.vstack([history, [rows, auc, found[_WEIGHT]]]))
+    names = ("evidence", "weight", "counts", "shape")
+    changed = {name: getattr(record, name).copy() for name in names}
+    memory = kernels.prequential.rows_with(record.share, _EVIDENCE)
+    kept = max(1.0 - 2.0 * labels.size / rows, 0.0)  # late rows weigh more, in proportion
+    if not shuffled(record):  # and fade, for learners that keep up to be told from others
+        kept = min(kept, math.exp(-labels.size / memory))
+    kernels.prequential.measure(
+        record.places, record.served, labels, numbers, kept, *changed.values()
+    )
+    return record._replace(sums=sums, history=history, **changed)
+
+
+def next_block(record: Record, held: Floats, origin: Floats, learners: int) -> Record:
+    """Return the record at the beginning of its next block, which these weights will test."""
+    rows = int(record.position[ROWS] + record.position[FILLED])
+    room = min(max(SHORTEST, rows // 8), LONGEST)
+    return record._replace(
+        held=held.copy(),  # they may be the model's own, which goes on learning
+        origin=origin if record.origin.size else record.origin,
+        places=np.zeros((learners, record.places.shape[1], room)),
+        served=np.zeros(room),
+        tested=np.zeros(room),
+        labels=np.zeros(room, np.int64),
+        position=np.array([rows, 0]),
+    )
+
+
+def _faded(rows: int) -> Floats:
+    """Return what is left of the sums after a block: all but the recent ones stay."""
+    left = math.exp(-rows / _RECENT)
+    return np.array([[1.0] * 5, [left, left, left**2, left**2, left**2]])
+
+
+def _summed(auc: float, positive: int, negative: int) -> Floats:
+    """Return what a block adds to the sums: by them the variance can be told for any AUC."""
+    weight = 2.0 * positive * negative / (positive + negative)
+    share = weight**2 / (positive * negative)
+    return np.array([weight, weight * auc, share, share * (positive - 1), share * (negative - 1)])
+
+
+def _shortened(history: Floats) -> Floats:
+    """Return a history that is not too long: neighbouring blocks become one."""
+    if len(history) <= MOST_BLOCKS:
+        return history
+    rows, auc, weight = history[: len(history) // 2 * 2].reshape(-1, 2, 3).transpose(2, 0, 1)
+    both = weight.sum(axis=1)
+    joined = np.column_stack([rows[:, 1], (auc * weight).sum(axis=1) / both, both])
+    return np.vstack([joined, history[len(history) // 2 * 2 :]])
+
+
+# What a record says -------------------------------------------------------------------------------
+
+
+def auc_of(record: Record, *, recent: bool = False) -> float:
+    """Return the mean AUC of the blocks, NaN before there is one."""
+    weight, total = record.sums[int(recent)][: _AUC + 1]
+    return float(total / weight) if weight else math.nan
+
+
+def weight_of(record: Record) -> float:
+    """Return the effective rows of all blocks: a block of p and n rows counts 2 p n / (p + n)."""
+    return float(record.sums[0, _WEIGHT])
+
+
+def deviation_of(record: Record, *, recent: bool = False) -> float:
+    """Return the standard error of `auc_of` (Hanley and McNeil 1982, at the mean AUC)."""
+    sums, auc = record.sums[int(recent)], auc_of(record, recent=recent)
+    if math.isnan(auc):
+        return math.nan
+    above, below = auc / (2.0 - auc) - auc**2, 2.0 * auc**2 / (1.0 + auc) - auc**2
+    variance = (
+        sums[_PAIRS] * auc * (1.0 - auc) + sums[_POSITIVES] * above + sums[_NEGATIVES] * below
+    )
+    return float(math.sqrt(max(variance, 0.0)) / sums[_WEIGHT])
+
+
+def merged(records: Sequence[Record], prior: Record | None) -> Record:
+    """Return the record of rankers that learned apart, in this order; rows of a block are left out."""
+    rows = np.array([max(float(record.learned[0]), 1.0) for record in records])
+    first, last = records[0], records[-1]
+
+    def summed(field: str) -> NDArray[Any]:
+        total = sum(getattr(record, field) for record in records)
+        if prior is not None:
+            total = total - (len(records) - 1) * getattr(prior, field)
+        return np.asarray(total)
+
+    def mean(field: str) -> Floats:
+        return np.average([getattr(record, field) for record in records], axis=0, weights=rows)
+
+    counts = _counts(sum(record.counts for record in records), summed("counts"))
+    whole = first._replace(
+        memory=last.memory.copy(),
+        counts=counts,
+        shape=kernels.prequential.find_shape(counts, first.shape),
+        level=mean("level"),
+        centre=mean("centre"),
+        evidence=mean("evidence"),
+        weight=np.maximum(summed("weight"), 0.0),
+        curve=_curve(records),
+        information=_information([record.information for record in records], summed("information")),
+        errors=last.errors.copy(),
+        share=np.maximum(summed("share"), 0.0),
+        learned=np.maximum(summed("learned"), 0),
+        sums=np.maximum([summed("sums")[0], _recent(records, prior)], 0.0),
+        history=_histories(records, prior),
+    )
+    return whole._replace(position=np.array([max(int(summed("position")[ROWS]), 0), 0]))
+
+
+def _curve(records: Sequence[Record]) -> Floats:
+    """Return the mean of the curves, each weighing as much as it knows."""
+    known = sum(record.information for record in records) + 1e-9 * np.eye(4)
+    pulls = sum(record.information @ (record.curve - records[0].curve) for record in records)
+    return np.asarray(records[0].curve + np.linalg.solve(known, pulls), np.float64)
+
+
+def _information(parts: Sequence[Floats], total: Floats) -> Floats:
+    """Return the information of all, or its mean where a prior that has faded makes it negative."""
+    total = 0.5 * (total + total.T)
+    sound = np.linalg.eigvalsh(total).min() > 0.0
+    return total if sound else np.mean(parts, axis=0)
+
+
+def _counts(every: Floats, once: Floats) -> Floats:
+    """Return counts with the prior's rows taken `once`; places stay those of `every` count."""
+    rows = np.maximum(once[:2], 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        places = np.nan_to_num(every[2] / every[:2].sum(axis=0))
+    return np.vstack([rows, places * rows.sum(axis=0)])
+
+
+def _recent(records: Sequence[Record], prior: Record | None) -> Floats:
+    """Return the recent sums of rankers whose rows follow one another."""
+    begun, known = (prior.sums[1], prior.position[ROWS]) if prior is not None else (np.zeros(5), 0)
+    total = begun
+    for record in records:
+        left = _faded(int(record.position[ROWS] - known))[1]
+        total = total * left + (record.sums[1] - begun * left)
+    return np.asarray(total)
+
+
+def _histories(records: Sequence[Record], prior: Record | None) -> Floats:
+    """Return the histories one after the other, the prior's once."""
+    known = 0 if prior is None else int(prior.position[ROWS])
+    parts, rows = [] if prior is None else [prior.history], float(known)
+    for record in records:
+        new = record.history[record.history[:, 0] > known].copy()
+        new[:, 0] += rows - known
+        parts.append(new)
+        rows += float(record.position[ROWS] - known)
+    history = np.vstack(parts)
+    while len(history) > MOST_BLOCKS:
+        history = _shortened(history)
+    return history
