@@ -225,8 +225,8 @@ class Method:
 
 
 METHODS = [
-    Method("cbr", "CBR, 10 at a time", "cbrank", CBR, 60),
-    Method("cbr-row", "CBR, row by row", "cbrank", CBRByRow, 200),
+    Method("cbr", "CBR, 10 at a time", "cbrank", CBR, 120),
+    Method("cbr-row", "CBR, row by row", "cbrank", CBRByRow, 500),
     Method("river-lr", "River LR", "peers", partial(River, _river_regression), 40, RIVER),
     Method("river-hat", "River HAT", "peers", partial(River, _river_tree), 250, RIVER),
     Method("river-arf", "River ARF", "peers", partial(River, _river_forest), 1200, RIVER),
@@ -235,7 +235,8 @@ METHODS = [
     Method("vw", "Vowpal Wabbit", "peers", VowpalWabbit, 10, VOWPAL_WABBIT),
     Method("label-before", "label of the row before", "peers", LabelBefore, 1),
     Method(
-        "cbr-reservoir", '`policy="reservoir"`', "options", partial(CBR, policy="reservoir"), 60
+        "cbr-reservoir", '`policy="reservoir"`', "options", partial(CBR, policy="reservoir"), 120
     ),
+    Method("cbr-keeping", "`forgetting=0`", "options", partial(CBR, forgetting=0), 100),
 ]
 """A peer of another library is a class above, if it learns in a new way, and a line here."""
