@@ -188,7 +188,7 @@ class CBRanker(Ranker):
 
     def _multiplies(self) -> bool:
         """Say whether matrix products may be needed, which threads share out."""
-        forgets = self.forgetting not in {"auto", 0.0} or hasattr(self, "_halving")
+        forgets = self.forgetting not in {"auto", 0.0} or halving.FORGETFUL in self._numbers()
         return self._is_full() and (forgets or self._learns_in_blocks())
 
     def _learners(self) -> Learners:
