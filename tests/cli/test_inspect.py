@@ -23,8 +23,7 @@ id column        row
 rows             4: 2 negative ('no'), 2 positive ('yes')
 pairs            4
 updates          3
-progressive AUC  0.8750
-threshold        1.73103
+intercept        -0.199557
 
 feature            weight            effect         deviation  weight/deviation
 income          -0.508278           1.43763          0.880731         -0.577109
@@ -57,7 +56,8 @@ def test_json_holds_every_digit(tmp_path):
     assert found["parameters"] == ranker.get_params()
     assert (found["pairs"], found["updates"]) == (ranker.n_pairs_, ranker.n_updates_)
     assert found["labels"] == {"no": 2, "yes": 2}
-    assert found["threshold"] == ranker.threshold_
+    assert found["intercept"] == ranker.intercept_
+    assert (found["progressive_auc"], found["recent_auc"]) == (None, None)  # before the first block
     assert [weight["feature"] for weight in found["weights"]] == ["income", "age"]
     weights = np.array([list(weight.values())[1:] for weight in found["weights"]])
     std = np.sqrt(np.diag(ranker.covariance_))
@@ -124,7 +124,7 @@ def test_a_model_of_one_class(tmp_path):
     result = run("inspect", make(tmp_path, text=text, positive="yes"))
     assert (result.exit_code, result.stderr) == (0, "")
     assert "rows             2: 2 negative ('no'), 0 positive ('yes')" in result.stdout
-    assert "threshold        inf" in result.stdout
+    assert "intercept        -1" in result.stdout
 
 
 @pytest.mark.parametrize("ending", ["png", "svg"])
