@@ -17,9 +17,9 @@ rows               5
 positives          3 (60.00%), labelled 'yes'
 AUC                0.8333, 95% interval 0.0149 to 0.9994
 average precision  0.9167
-accuracy           0.8000 at the threshold of the model, 1.73103: finds 66.7% of the positives, \
-with 0.0% of the negatives
-                   0.8000 at the best threshold for these rows, 1.84431: finds 66.7% of the \
+accuracy           0.6000 at the threshold of the model, 0: finds 66.7% of the positives, \
+with 50.0% of the negatives
+                   0.8000 at the best threshold for these rows, 1.64475: finds 66.7% of the \
 positives, with 0.0% of the negatives
 """
 

@@ -39,7 +39,7 @@ def test_what_it_prints(tmp_path):
     assert "".join([kind, *rest]) == GOLDEN
     assert file == f"file             {model}, {model.stat().st_size:,} bytes\n"
     assert versions.startswith(f"written by       cbrank {cbrank.__version__}, python 3.")
-    assert parameters.startswith("parameters       C=0.5, average=False, buffer_size=50, cov")
+    assert parameters.startswith("parameters       C=0.5, average=False, buffer_size='auto', cov")
 
 
 def test_a_chosen_C_is_shown(tmp_path):

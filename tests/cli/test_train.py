@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import math
 import os
 import re
 import subprocess
@@ -121,7 +122,9 @@ def test_standard_input_and_several_passes(here):
 def test_skipped_rows_are_told_and_counted(here):
     (here / "bad.svm").write_text("1 1:x\n-1 1:1\n1 1:2\n1 2:\n")
     out, err = call("train", "bad.svm", "-o", "m", "--on-error", "skip")
-    assert out.startswith("Learned from 2 rows, 1 of them positive (2 malformed ones skipped): ")
+    assert out.startswith(
+        "Learned from 2 rows, 1 of them positive (2 malformed ones skipped), 1 features"
+    )
     assert err == (
         "Note: bad.svm, line 1, column 5: the value 'x' is not a finite number.\n"
         "Note: bad.svm, line 4, column 5: the value '' is not a finite number.\n"
