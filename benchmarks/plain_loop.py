@@ -88,6 +88,7 @@ class PlainLoop(Learner):
     def __init__(self, C: float, buffer_size: int) -> None:
         self.C = C
         self.ranker = CBRanker(C=C, buffer_size=buffer_size, average=False)
+        self.buffer_size = buffer_size
         self.buffered: list[list[NDArray[np.float64]]] = [[], []]  # as the ranker's, by class
         self.largest = 0.0  # difference so far
         self.state: Any = None
@@ -98,7 +99,7 @@ class PlainLoop(Learner):
         """Bring ranker and loop to the same state, and choose the rows that the loop gets."""
         self._compare()
         self.state = self._ranker_state(X.shape[1])
-        most = int(_PRODUCTS / (self.ranker.buffer_size * X.shape[1] ** 2))
+        most = int(_PRODUCTS / (self.buffer_size * X.shape[1] ** 2))
         head = slice(0, max(most, 3))
         self.pending = X, y
         self.learned = len(y[head])
@@ -120,7 +121,7 @@ class PlainLoop(Learner):
         return self.largest
 
     def _ranker_state(self, features: int) -> State:
-        state = empty_state(features, self.ranker.buffer_size)
+        state = empty_state(features, self.buffer_size)
         if not has_learned(self.ranker):
             return state
         for label, rows in enumerate(self.buffered):
@@ -143,6 +144,6 @@ class PlainLoop(Learner):
         if cut < len(y):
             self.ranker.partial_fit(X[cut:], y[cut:])
         for label, rows in enumerate(self.buffered):
-            rows.extend(X[y == label][-self.ranker.buffer_size :])
-            del rows[: -self.ranker.buffer_size]
+            rows.extend(X[y == label][-self.buffer_size :])
+            del rows[: -self.buffer_size]
         self.pending = ()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cbrank.modelfile import save as save
     from cbrank.rankers import *
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # The modules of the public names; a name without one is itself a module.
 _HOMES = dict.fromkeys(ESTIMATORS, "rankers") | {

@@ -230,7 +230,7 @@ CBR: Table = (
         "buffer_size",
         (COUNT, "auto"),
         "auto",
-        'Rows kept of each class. With "auto" they are 50; where C is "auto" too, 200 until 2,048 rows '
+        'Rows kept of each class. With "auto" they are 50; where C is "auto" too, 200 until 1,024 rows '
         "have come.",
     ),
     Parameter(

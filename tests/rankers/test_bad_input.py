@@ -187,7 +187,7 @@ def test_error_says_what_and_where_and_nothing_is_lost(name, bad):
         with pytest.raises(ValueError, match=message):
             learn(X, y, **more)
         assert ranker.__dict__.keys() == before.keys()
-        for fact in ("n_features_in_", "classes_", "_threshold", "feature_names_in_"):
+        for fact in ("n_features_in_", "classes_", "_intercept", "feature_names_in_"):
             np.testing.assert_array_equal(ranker.__dict__.get(fact), before.get(fact))
         for key, array in held.items():
             np.testing.assert_array_equal(arrays(ranker)[key], array)

@@ -67,7 +67,7 @@ def test_chooses_what_the_plain_loop_does(as_rows, parameters, n_jobs, german):
         assert chosen.best_score_ == expected.mean(axis=0).max()
         again = ranker.set_params(C=chosen.C_).fit(X, y, sample_weight=sample_weight)
         assert_same(chosen, again)
-        assert chosen.threshold_ == again.threshold_
+        assert chosen.intercept_ == again.intercept_
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_a_saved_one_goes_on_as_the_ranker_it_chose(german, tmp_path):
     save(chosen, tmp_path / "model")
     loaded = load(tmp_path / "model")
     assert loaded.get_params() == CBRanker(chosen.C_, random_state=0).get_params()
-    assert loaded.threshold_ == chosen.threshold_
+    assert loaded.intercept_ == chosen.intercept_
     assert_same(loaded.partial_fit(X[:90], y[:90]), chosen.partial_fit(X[:90], y[:90]))
     with pytest.raises(NotFittedError, match="learned nothing yet"):
         save(chosen.set_params(refit=False).fit(X, y), tmp_path / "model")

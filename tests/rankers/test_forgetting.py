@@ -128,12 +128,14 @@ def test_saved_and_loaded_goes_on_to_the_bit(kind, cut, german, tmp_path):
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])
 def test_every_learner_of_a_race_forgets_as_it_would_alone(covariance, german):
     X, y = german
-    raced = CBRanker(forgetting=0.01, covariance=covariance).partial_fit(X, y)
-    alone = CBRanker(raced.C_, forgetting=0.01, covariance=covariance).partial_fit(X, y)
-    np.testing.assert_array_equal(raced.coef_, alone.coef_)
+    options = {"forgetting": 0.01, "covariance": covariance, "buffer_size": 50}
+    raced = CBRanker(**options).partial_fit(X, y)
+    assert raced.forgetting_ == 0.01
+    alone = CBRanker(raced.C_, **options).partial_fit(X, y)
+    np.testing.assert_array_equal(raced._model[0], alone._model[0])
     np.testing.assert_array_equal(raced.covariance_, alone.covariance_)
     for place, C in enumerate(raced._halving.C[raced._halving.alive[1:]]):
-        alone = CBRanker(C, forgetting=0.01, covariance=covariance).partial_fit(X, y)
+        alone = CBRanker(C, **options).partial_fit(X, y)
         np.testing.assert_array_equal(raced._others[0][place], alone._model[0])
 
 
@@ -214,11 +216,23 @@ def test_a_stream_that_turns_round_is_followed():
     X, y = real("german", scaling="standard")
     y = np.where(np.arange(1000) < 500, y, 1 - y)
     aucs = [
-        CBRanker(forgetting=f).partial_fit(X[:800], y[:800]).score(X[800:], y[800:])
-        for f in (0.0, 0.01)
+        CBRanker(C, forgetting=f).partial_fit(X[:800], y[:800]).score(X[800:], y[800:])
+        for C, f in ((0.0625, 0.0), (0.0625, 0.01), ("auto", "auto"))
     ]
     assert aucs[0] < 0.6
     assert aucs[1] > 0.7
+    assert aucs[2] > 0.7
+
+
+def test_no_learner_forgets_once_that_is_asked_for(german, monkeypatch):
+    X, y = german
+    ranker = CBRanker().partial_fit(X[:700], y[:700])
+    assert ranker._halving.forgetting[ranker._halving.alive].max() == 0.003
+    monkeypatch.delattr(kernels.forgetting, "forget")
+    ranker.set_params(forgetting=0.0).partial_fit(X[700:], y[700:])
+    assert ranker.forgetting_ == 0.0
+    with pytest.raises(AttributeError):
+        ranker.set_params(forgetting="auto").partial_fit(X, y)
 
 
 def test_cross_validation_forgets_too(german):
@@ -230,7 +244,7 @@ def test_cross_validation_forgets_too(german):
 
 @pytest.mark.parametrize("forgetting", [-0.1, 1.0, "much", np.nan])
 def test_a_share_is_between_0_and_1(forgetting):
-    with pytest.raises(ValueError, match="The 'forgetting' parameter of CBRanker must be a float"):
+    with pytest.raises(ValueError, match="The 'forgetting' parameter of CBRanker must be"):
         CBRanker(forgetting=forgetting).partial_fit([[0.0], [1.0]], [0, 1])
 
 

@@ -1,22 +1,16 @@
 """scikit-learn's own checks, and what rankers are asked to do inside scikit-learn."""
 
-from typing import Any
-
-import numpy as np
 import pytest
 from learners import RANKERS, least_auc, make
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cbrank import CBRankerCV
 
 NOT_OURS = {
-    "check_classifiers_train": "asks that predict be decision_function > 0; a ranking score has "
-    "no zero, its operating point is threshold_ (run below with the threshold taken off)",
     "check_sample_weight_equivalence_on_dense_data": "asks that a row of weight 2 be the row "
     "twice; in a stream the second visit meets another model",
     "check_sample_weight_equivalence_on_sparse_data": "the same on sparse rows",
@@ -35,23 +29,6 @@ def expected_failures(ranker):
 @parametrize_with_checks(list(ESTIMATORS.values()), expected_failed_checks=expected_failures)
 def test_scikit_learn_accepts_every_ranker(estimator, check):
     check(estimator)
-
-
-@pytest.mark.parametrize("name", ESTIMATORS)
-@pytest.mark.parametrize("options", [{}, {"X_dtype": "float32"}, {"readonly_memmap": True}])
-def test_nothing_but_the_zero_keeps_rankers_from_check_classifiers_train(name, options):
-    kind: Any = type(ESTIMATORS[name])
-
-    class Shifted(kind):
-        def decision_function(self, X):
-            scores = super().decision_function(X) - self.threshold_
-            return np.where(scores == 0, np.nextafter(0, 1), scores)
-
-        def predict(self, X):
-            return self.classes_[(self.decision_function(X) > 0).astype(int)]
-
-    shifted = Shifted(**ESTIMATORS[name].get_params()).set_params(random_state=0)
-    estimator_checks.check_classifiers_train(kind.__name__, shifted, **options)
 
 
 @pytest.mark.parametrize("name", RANKERS)

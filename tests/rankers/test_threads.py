@@ -83,7 +83,7 @@ def test_rows_of_many_threads_are_all_learned_while_others_read():
             while not left.is_set():
                 assert np.isfinite(ranker.decision_function(table)).all()
                 assert ranker.predict(table).size == 400
-                assert not np.isnan(ranker.threshold_)
+                assert not np.isnan(ranker.intercept_[0])
 
         def learn_all(left=left):
             try:
@@ -93,7 +93,7 @@ def test_rows_of_many_threads_are_all_learned_while_others_read():
 
         at_once(learn_all, read)
         assert ranker.n_seen_.sum() == 400
-        assert ranker.threshold_ == copy.deepcopy(ranker).threshold_
+        assert ranker.intercept_ == copy.deepcopy(ranker).intercept_
 
 
 def test_files_written_while_another_thread_learns_are_of_one_moment(tmp_path):

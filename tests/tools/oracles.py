@@ -186,20 +186,14 @@ def run_cbr(
     averaged = 0
     n_pairs = 0
     n_updates = 0
-    ranked_right = 0.0
+    before = []  # mean and average at the beginning of each row
     p = AVERAGE_DECAY
     for x, c, sign, factor, counts in stream(X, y, weights, balanced, dtype):
         C_t = kind(C) * factor
         buffer.add(c, x)
         opposite = buffer.rows(1 - c)
 
-        for b in opposite:  # the mean is still that of before this row
-            margin = sign * (mu @ (x - b))
-            if margin > 0:
-                ranked_right += 1.0
-            elif margin == 0:
-                ranked_right += 0.5
-
+        before.append((mu.copy(), average.copy()))
         for b in opposite:
             n_pairs += 1
             if pair(x - b, sign, C_t):
@@ -216,7 +210,8 @@ def run_cbr(
         average=average,
         n_pairs=n_pairs,
         n_updates=n_updates,
-        progressive_auc=ranked_right / n_pairs if n_pairs else math.nan,
+        mu_before=[mean for mean, _ in before],
+        average_before=[held for _, held in before],
         buffer=buffer,
     )
 

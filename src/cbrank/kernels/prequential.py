@@ -37,7 +37,11 @@ _TREND_PRIOR = 5.0  # weight of "no trend", in units of p (1 - p)
 # moment would otherwise outweigh all others.
 _LEAST_GAP = 0.25
 _FARTHEST = 20.0  # distances of a score from the midpoint that the curve takes seriously
+# Distances that a score is taken for at most in the mean of its class: a missing value of -3e38 would
+# outweigh all others for good. Not less: where columns are far from zero, all scores move by many.
+_OUTLYING = 1e8
 _LARGEST_LOGIT = 30.0
+_LARGEST = np.finfo(np.float64).max
 _FLATTEST = 0.05  # least factors of the shape and of the place together
 # The shape of the curve: rows are counted in BINS, finest within _CORE of the midpoint; groups of at
 # least _FEWEST_ROWS make up to SHAPE_KNOTS - 1 knots; each is shrunk by so many rows towards what it was.
@@ -67,6 +71,16 @@ class Curve(NamedTuple):
     errors: np.ndarray  # (2,) label - probability, and p (1 - p), both summed and soon faded
     share: np.ndarray  # (2,) rows of each class, faded
     rows: np.ndarray  # (1,) rows so far
+
+
+class Block(NamedTuple):
+    """The rows of a block so far."""
+
+    places: np.ndarray  # (learners left, readouts, room)
+    served: np.ndarray  # (room,) places by what was served
+    tested: np.ndarray  # (room,) scores by the held weights
+    labels: np.ndarray  # (room,)
+    position: np.ndarray  # (2,) rows before the block, and of the block
 
 
 class Readouts(NamedTuple):
@@ -190,16 +204,26 @@ def foretell_both_sparse(trail, at, indices, values, label, features, per_lag):
 
 
 @jit
-def evidence_of(place, shape):
-    """Return the evidence of a place: by the shape if there is one, which goes on beyond its ends."""
+def _knots(shape):
+    """Return how many knots a shape has: places and evidence rise from one to the next."""
     n = 1
     while n < SHAPE_KNOTS and shape[0, n] > shape[0, n - 1] and shape[1, n] > shape[1, n - 1]:
         n += 1
+    return n
+
+
+@jit
+def _evidence_of(place, shape, n):
+    """Return the evidence of a place by a shape of n knots, which goes on beyond its ends."""
     if n < 2:
         return place
-    k = 1
-    while k < n - 1 and place > shape[0, k]:
-        k += 1
+    k, last = 1, n - 1  # the place is between knots k - 1 and k
+    while k < last:
+        middle = (k + last) // 2
+        if place > shape[0, middle]:
+            k = middle + 1
+        else:
+            last = middle
     run, rise = shape[0, k] - shape[0, k - 1], shape[1, k] - shape[1, k - 1]
     inside = min(max(place, shape[0, 0]), shape[0, n - 1])
     beyond = place - inside
@@ -208,31 +232,31 @@ def evidence_of(place, shape):
 
 
 @jit
-def _log_odds(place, shape, curve):
+def _log_odds(place, shape, n, curve):
     # Probabilities are ordered as scores are, also where scores that say the contrary would turn the
     # curve round.
     along, line = max(curve[SHAPE], 0.0), max(curve[LINE], 0.0)
     if along + line < _FLATTEST:
         along = _FLATTEST
-    return curve[OFFSET] + along * evidence_of(place, shape) + line * place
+    return curve[OFFSET] + along * _evidence_of(place, shape, n) + line * place
 
 
 @kernel
 def log_odds(places: np.ndarray, shape: np.ndarray, curve: np.ndarray) -> np.ndarray:
     """Return the log odds of many places, but for the trend."""
-    found = np.empty(places.size)
+    found, n = np.empty(places.size), _knots(shape)
     for i in range(places.size):
-        found[i] = _log_odds(places[i], shape, curve)
+        found[i] = _log_odds(places[i], shape, n, curve)
     return found
 
 
 @kernel
 def place_of(wanted: float, shape: np.ndarray, curve: np.ndarray) -> float:
     """Return the place that has these log odds, or the farthest that is taken seriously."""
-    low, high = -_FARTHEST, _FARTHEST
+    low, high, n = -_FARTHEST, _FARTHEST, _knots(shape)
     for _ in range(64):
         middle = 0.5 * (low + high)
-        if _log_odds(middle, shape, curve) > wanted:
+        if _log_odds(middle, shape, n, curve) > wanted:
             high = middle
         else:
             low = middle
@@ -267,7 +291,7 @@ def find_shape(counts: np.ndarray, before: np.ndarray) -> np.ndarray:
     enough = max(_FEWEST_ROWS, (negatives + positives) / (SHAPE_KNOTS - 1))
     prior, n, weight = math.log(positives / negatives), 0, np.zeros(SHAPE_KNOTS)
     low, high, total = 0.0, 0.0, 0.0
-    rest = negatives + positives
+    rest, known = negatives + positives, _knots(before)
     for k in range(BINS):
         low, high, total = low + counts[0, k], high + counts[1, k], total + counts[2, k]
         if (low + high >= enough and rest - low - high >= enough) or k == BINS - 1:
@@ -275,7 +299,7 @@ def find_shape(counts: np.ndarray, before: np.ndarray) -> np.ndarray:
             if low + high <= 0.0:
                 continue
             place = total / (low + high)
-            p = _probability(prior + evidence_of(place, before))
+            p = _probability(prior + _evidence_of(place, before, known))
             odds = (high + _SHRINKAGE * p) / (low + _SHRINKAGE * (1.0 - p))
             shape[0, n], shape[1, n], weight[n] = place, math.log(odds) - prior, low + high
             low, high, total = 0.0, 0.0, 0.0
@@ -317,13 +341,15 @@ def _place(said, label, level, centre, memory, by_scores):
     score, gap, middle = said[SCORE], said[GAP], 0.0
     if by_scores:
         middle, gap = 0.5 * (centre[0] + centre[1]), centre[1] - centre[0]
-    place = (score - middle) / _unit_of(gap, level[0])
+    unit = _unit_of(gap, level[0])
+    place = (score - middle) / unit
     if not abs(place) < math.inf:
         place = 0.0
     if abs(gap) < math.inf:
         level[0] += (max(gap, 0.0) - level[0]) / min(memory, MEMORY)
     if by_scores and abs(score) < math.inf:
-        centre[label] += (score - centre[label]) / memory
+        off = (score - centre[label]) / unit
+        centre[label] += min(max(off, -_OUTLYING), _OUTLYING) * unit / memory
     return min(max(place, -_FARTHEST), _FARTHEST)
 
 
@@ -360,8 +386,17 @@ def trend_from(errors: np.ndarray) -> float:
 _trend_of = jit(trend_from)
 
 
+def rows_with(share: np.ndarray, rows: float) -> float:
+    """Return so many rows, or as many as have a tenth of them of the rarer class."""
+    rare = (min(share[0], share[1]) + 0.5) / (share[0] + share[1] + 1.0)
+    return rows * max(1.0, 0.1 / rare)  # type: ignore[no-any-return]
+
+
+_rows_with = jit(rows_with)
+
+
 @jit
-def _learn_curve(state, place, label, shuffled, matrix, right, inputs):
+def _learn_curve(state, place, label, knots, shuffled, matrix, right, inputs):
     """Move the curve by one Newton step for a row, with a memory that grows up to CURVE_MEMORY.
 
     Early scores are those of poor weights, so that the memory is half of the rows so far.
@@ -370,9 +405,10 @@ def _learn_curve(state, place, label, shuffled, matrix, right, inputs):
     state.rows[0] += 1
     memory = max(state.rows[0] / 2.0, 16.0)
     if not shuffled:
-        memory = min(memory, CURVE_MEMORY)
+        memory = min(memory, _rows_with(state.share, CURVE_MEMORY))
     kept = 1.0 - 1.0 / memory
-    inputs[OFFSET], inputs[SHAPE], inputs[LINE] = 1.0, evidence_of(place, state.shape), place
+    inputs[OFFSET], inputs[LINE] = 1.0, place
+    inputs[SHAPE] = _evidence_of(place, state.shape, knots)
     inputs[TREND] = 0.0 if shuffled else _trend_of(state.errors)
     p = _probability(dot(curve, inputs))
     weight = max(p * (1.0 - p), _LEAST_INFORMATION)
@@ -396,14 +432,21 @@ def _learn_curve(state, place, label, shuffled, matrix, right, inputs):
     state.share[label] += 1.0
 
 
+@jit
+def _finite(score):
+    """Return a score that can be saved: what has overflowed becomes the largest number."""
+    return 0.0 if math.isnan(score) else min(max(score, -_LARGEST), _LARGEST)
+
+
 @kernel
-def follow(said, labels, learners, mix, places, served, readouts, state, by_scores, shuffled):
+def follow(said, tested, labels, learners, mix, block, readouts, state, by_scores, shuffled):
     """Turn the notes on rows into places, and let the curve learn from them.
 
     `said` has the notes of the learners with these numbers, in that order, and `mix` their weights
     in the place that is served; `readouts` is by number.
     """
     matrix, right, inputs = np.empty((4, 4)), np.empty(4), np.empty(4)
+    at, knots = block.position[1], _knots(state.shape)
     for row in range(labels.size):
         place, rows = 0.0, state.rows[0] + 1.0
         memory = min(rows, max(MEMORY, rows / 4.0) if shuffled else MEMORY)
@@ -412,10 +455,13 @@ def follow(said, labels, learners, mix, places, served, readouts, state, by_scor
             for r in range(said.shape[2]):
                 level, centre = readouts.level[g, r : r + 1], readouts.centre[g, r]
                 own = _place(said[k, row, r], labels[row], level, centre, memory, by_scores)
-                places[k, r, row] = own
+                block.places[k, r, at] = own
                 place += mix[k, r] * own
-        served[row] = place
-        _learn_curve(state, place, labels[row], shuffled, matrix, right, inputs)
+        block.served[at], block.labels[at] = place, labels[row]
+        block.tested[at] = _finite(tested[row])
+        at += 1
+        _learn_curve(state, place, labels[row], knots, shuffled, matrix, right, inputs)
+    block.position[1] = at
 
 
 # The end of a block -------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from cbrank import kernels
 from cbrank.arrays import canonical, refuse_unsound
 from cbrank.rankers import checks, record
-from cbrank.rankers.parts import uninterrupted
+from cbrank.rankers.parts import to_its_end, uninterrupted
 from cbrank.rankers.state import Stateful
 
 DENSE_BLOCK = 2**20  # numbers of a sparse matrix made dense at a time: 8 MiB
@@ -130,11 +130,11 @@ class Ranker(Stateful):
         class_weights = self.class_weights(rows.classes, counts)
         weights = checks.weighed(rows.weights, class_weights, rows.labels)
         self._start(rows.X.shape[1], rows.classes, sp.issparse(rows.X), random)
-        record.set_shuffled(self._record, self.shuffle)
         for number in range(self.n_passes):
             order = random.permutation(kept) if self.shuffle else kept
             batch = Batch(rows.X, rows.labels, weights, order)
-            self._learn(batch, self._kernel_parameters(False), tested=number == 0)
+            parameters, tested = self._kernel_parameters(False), number == 0
+            self._learn(batch, parameters, tested=tested, shuffled=self.shuffle)
         return weights
 
     def _intercept_of(
@@ -230,7 +230,6 @@ class Ranker(Stateful):
         self._check_unchanged(classes)
         labels = checks.encode(y, self.classes_, weights)
         weights = checks.weighed(weights, np.concatenate(settings.weights), labels)
-        record.set_shuffled(self._record, False)
         batch = Batch(X, labels, weights, np.arange(X.shape[0]))
         self._learn(batch, settings.parameters, tested=tested)
 
@@ -291,10 +290,10 @@ class Ranker(Stateful):
             The place of its class in `classes_`.
         """
         settings = self._settings()
-        record.set_shuffled(self._record, False)
         batch = Batch(row, _ONE_LABEL[label], settings.weights[label], _ONE_ROW)
         usual = self._intercept is None and batch.weights[0]
         if usual and (self._sparse or isinstance(row, np.ndarray)):
+            record.set_shuffled(self._record, False)
             self._run(self._for_kernel(batch), settings.parameters)
         else:
             self._learn(batch, settings.parameters)
@@ -390,22 +389,28 @@ class Ranker(Stateful):
             undo()
             raise
 
-    def _learn(self, batch: Batch, parameters: Any, *, tested: bool = True) -> None:
+    def _learn(
+        self, batch: Batch, parameters: Any, *, tested: bool = True, shuffled: bool = False
+    ) -> None:
         """Learn rows in the order given, all but those of weight 0.
 
-        Rows that were learned from before, in an earlier pass, test nothing.
+        Rows that were learned from before, in an earlier pass, test nothing. Rows that were shuffled
+        are no stream in time.
         """
         order = batch.order[batch.weights[batch.order] > 0.0]
         if not order.size:
             return
         intercept, before = self._intercept, self._buffer.seen.sum()
+        was_shuffled = record.shuffled(self._record)
         try:
             self._intercept = None
+            record.set_shuffled(self._record, shuffled)
             for block in self._blocks(batch._replace(order=order)):
                 self._run(self._for_kernel(block), parameters, tested=tested)
         except BaseException:
             if self._buffer.seen.sum() == before:
                 self._intercept = intercept
+                record.set_shuffled(self._record, was_shuffled)
             raise
 
     def _blocks(self, batch: Batch) -> Iterator[Batch]:
@@ -430,9 +435,12 @@ class Ranker(Stateful):
 
     def _run(self, batch: Batch, parameters: Any, *, tested: bool = True) -> None:
         """Learn rows that are as the kernel takes them, a part of a block at a time."""
-        while batch.order.size:
-            size = self._take_part(batch, parameters, tested)
-            batch = batch._replace(order=batch.order[size:])
+        try:
+            while batch.order.size:
+                size = self._take_part(batch, parameters, tested)
+                batch = batch._replace(order=batch.order[size:])
+        finally:
+            self._own.turn += 1
 
     def _take_part(self, batch: Batch, parameters: Any, tested: bool) -> int:
         """Learn the first rows of a batch, up to the end of a block; return how many."""
@@ -443,10 +451,15 @@ class Ranker(Stateful):
         rows, trail = batch._replace(order=order), notes.trail(self._record, 0)
         calls: list[Any] = [(self._kernel(), *rows, self._buffer, self._model, parameters, trail)]
         if tested:
-            calls += record.noted(self._record, notes, self._numbers(), self._mix())
-        uninterrupted(calls)
-        if not record.rows_left(self._record):
-            self._end_block()
+            calls.append(record.noted(self._record, notes, self._numbers(), self._mix()))
+
+        def go_on() -> None:
+            if calls:
+                uninterrupted([*calls, (calls.clear,)])
+            if not record.rows_left(self._record):
+                self._end_block()
+
+        to_its_end(go_on, lambda: not calls)
         return order.size
 
     def _end_block(self) -> None:

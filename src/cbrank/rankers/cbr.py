@@ -25,6 +25,7 @@ Scores = NDArray[np.float64]
 Floats = NDArray[np.float64]
 Learners = list[tuple[int, Any]]
 
+_MEAN_ONLY, _AVERAGE_ONLY = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
 _NO_COLUMNS = np.zeros(0, np.int64)
 _NEGLIGIBLE = 1e-6  # weight of a readout that is left out of what is served
 
@@ -217,8 +218,11 @@ class CBRanker(Ranker):
 
     def _mix(self) -> NDArray[np.float64]:
         """Return the weights of the readouts of each learner left in what is served."""
-        chosen = getattr(self, "_halving", None)
-        return halving.mixture(chosen, self._record.evidence, self._numbers(), self._readouts())
+        if not hasattr(self, "_halving"):
+            return _AVERAGE_ONLY if self.average else _MEAN_ONLY
+        return halving.mixture(
+            self._halving, self._record.evidence, self._halving.alive, self._readouts()
+        )
 
     def _readout(self, model: Any, readout: int, columns: Any) -> NDArray[np.float64]:
         if readout:
@@ -248,13 +252,15 @@ class CBRanker(Ranker):
 
     def _served(self, columns: Any = slice(None)) -> Mixture:
         """Return what is served now, in some columns."""
-        held = self._record
+        now = self._of_now()
+        held = now._record
         if not held.origin.size:  # a readout's unit does not depend on its weights: a few will do
-            return self._mixed(held, self._mix(), self._learners(), columns)
-        key = int(self._buffer.seen.sum()), self.average, self._buffer.means.shape, id(held)
+            return now._mixed(held, now._mix(), now._learners(), columns)
+        turn, rows = self._own.turn, int(now._buffer.seen.sum())
+        key = turn, rows, now.average, now._buffer.means.shape, id(held)
         known: tuple[Any, Mixture] | None = self._own.served
         if known is None or known[0] != key:
-            mixed = self._mixed(held, self._mix(), self._learners(), slice(None))
+            mixed = now._mixed(held, now._mix(), now._learners(), slice(None))
             self._own.served = known = key, mixed
         return known[1]._replace(weights=known[1].weights[columns])
 
@@ -394,10 +400,7 @@ class CBRanker(Ranker):
     def forgetting_(self) -> float:
         """Share of the evidence that the learner which leads forgets per row."""
         self._fitted("forgetting_")
-        if not hasattr(self, "_halving"):
-            return 0.0 if self.forgetting == "auto" else float(self.forgetting)
-        given = 0.0 if self.forgetting == "auto" else float(self.forgetting)
-        return given or float(self._halving.forgetting[self._halving.alive[0]])
+        return halving.forgotten(self, int(self._numbers()[0]))
 
     def _choice(self, name: str) -> Halving:
         self._fitted(name)
@@ -446,8 +449,9 @@ class CBRanker(Ranker):
         """
         check_is_fitted(self)
         X = checks.check_rows(self, X, reset=False)
-        scores = self._scores(X) + self._intercept_now()
-        return (scores, self._std(X)) if return_std else scores
+        now = self._of_now()
+        scores = now._scores(X) + now._intercept_now()
+        return (scores, now._std(X)) if return_std else scores
 
     def preference_proba(self, A: Any, B: Any) -> Scores:
         """Return the probability that row i of `A` should be ranked above row i of `B`.

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from cbrank import kernels
 from cbrank.rankers import record
-from cbrank.rankers.parts import assign, uninterrupted
+from cbrank.rankers.parts import assign, to_its_end, uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,8 +45,7 @@ _TEMPERATURE = 0.01
 # equal, as at the beginning of many streams, chance is not to choose an extreme one.
 _PER_OCTAVE = 0.00025
 # Rows kept of each class: few rows have much to tell one another, many make pairs enough by themselves.
-BUFFER_AT_FIRST, BUFFER_LATER, _LATER = 200, 50, 2048
-_TRIES = 16  # to end a part that is interrupted, or fails, again and again
+BUFFER_AT_FIRST, BUFFER_LATER, _LATER = 200, 50, 1024
 
 
 class Halving(NamedTuple):
@@ -174,6 +173,14 @@ def _next(
     return record.next_block(measured, held, ranker._origin(), len(learners))
 
 
+def forgotten(ranker: "CBRanker", number: int) -> float:
+    """Return what the learner with that number forgets per row: as asked, if a number was given."""
+    if ranker.forgetting != "auto":
+        return float(ranker.forgetting)
+    halving: Halving | None = getattr(ranker, "_halving", None)
+    return 0.0 if halving is None else float(halving.forgetting[number])
+
+
 def _wants_forgetful(ranker: "CBRanker", halving: Halving) -> bool:
     wanted = ranker.forgetting == "auto" and not record.shuffled(ranker._record)
     return bool(
@@ -221,18 +228,8 @@ def take_part(ranker: "CBRanker", batch: "Batch", parameters: Any, tested: bool)
     if not record.rows_left(ranker._record):
         end_block(ranker)
     part = _Part(ranker, batch, parameters, tested)
-    _to_its_end(part, _TRIES)
+    to_its_end(part.go_on, part.learned.any)
     return part.size
-
-
-def _to_its_end(part: "_Part", tries: int) -> None:
-    """Take a part to its end once it has begun; what interrupted it goes on its way then."""
-    try:
-        part.go_on()
-    except BaseException:
-        if tries and part.learned.any():
-            _to_its_end(part, tries - 1)
-        raise
 
 
 class _Part:
@@ -260,18 +257,20 @@ class _Part:
 
     def go_on(self) -> None:
         """Let the learners take the rows, forget if it is time, and note how they did."""
-        if self._done:
-            return
+        if not self._done:
+            self._take()
+        if not record.rows_left(self._ranker._record):
+            end_block(self._ranker)
+
+    def _take(self) -> None:
         for place in [*range(1, len(self._models)), 0]:  # the leader, who changes the buffer, last
             self._teach(place)
         ranker = self._ranker
         calls: list[Any] = [(setattr, self, "_done", True)]
         if self._tested:
             numbers, mix = ranker._numbers(), ranker._mix()
-            calls += record.noted(ranker._record, self._notes, numbers, mix)
+            calls.append(record.noted(ranker._record, self._notes, numbers, mix))
         uninterrupted(calls)
-        if not record.rows_left(ranker._record):
-            end_block(ranker)
 
     def _teach(self, place: int) -> None:
         """Let a learner take what is left of the rows, in steps between which it forgets."""
@@ -291,13 +290,11 @@ class _Part:
     def _settings(self, place: int) -> tuple[float, Any]:
         """Return what a learner forgets, and its parameters."""
         halving: Halving | None = getattr(self._ranker, "_halving", None)
-        given = self._ranker.forgetting
-        share = 0.0 if given == "auto" else float(given)
         if halving is None:
-            return share, self._parameters
-        number = halving.alive[place]
+            return forgotten(self._ranker, 0), self._parameters
+        number = int(halving.alive[place])
         C = halving.C[number]
-        return share or float(halving.forgetting[number]), self._parameters._replace(C=C)
+        return forgotten(self._ranker, number), self._parameters._replace(C=C)
 
     def _learn(self, place: int, begin: int, end: int, parameters: Any) -> None:
         shared, model = self._ranker._buffer, self._models[place]

@@ -23,31 +23,35 @@ _RECENT = 1000.0  # rows that `recent_auc_` remembers
 _EVIDENCE = 2000.0  # rows that the evidence for learners remembers in a stream
 _EVER = 2.0**52  # a memory longer than any stream
 MOST_BLOCKS = 2048  # of the history; beyond, neighbours become one
+_BLOCK, _READOUTS, _CURVE = slice(3, 8), slice(8, 11), slice(11, 17)  # fields of a record
 _WEIGHT, _AUC, _PAIRS, _POSITIVES, _NEGATIVES = range(5)  # places in `sums`
 
 
 class Record(NamedTuple):
-    """How a ranker did, and the curve from its scores to probabilities."""
+    """How a ranker did, and the curve from its scores to probabilities.
 
-    held: Floats  # (d,) weights that test the block
-    origin: Floats  # (d,), or (0,) where there are no class means
-    memory: Floats  # (1,) rows of its class that a class mean remembers
-    places: Floats  # (learners left, readouts, room) of the rows of the block
-    served: Floats  # (room,) their places by what was served
-    tested: Floats  # (room,) their scores by the held weights
-    labels: Counts  # (room,)
-    position: Counts  # (2,) rows before the block, and of the block
-    level: Floats  # (learners, readouts) usual distance of the class means
-    centre: Floats  # (learners, readouts, 2) class means of the scores
-    evidence: Floats  # (learners, readouts) AUC of late blocks
+    What the kernels' `Trail`, `Block`, `Readouts` and `Curve` have is explained there.
+    """
+
+    held: Floats
+    origin: Floats
+    memory: Floats
+    places: Floats
+    served: Floats
+    tested: Floats
+    labels: Counts
+    position: Counts
+    level: Floats
+    centre: Floats
+    evidence: Floats
+    shape: Floats
+    curve: Floats
+    information: Floats
+    errors: Floats
+    share: Floats
+    learned: Counts
     weight: Floats  # (1,) rows that the evidence rests on, faded
     counts: Floats  # (3, bins) rows of each class by place, and the sum of places; faded
-    shape: Floats  # (2, knots) of the curve
-    curve: Floats  # (4,) offset, and factors of the shape, of the place and of the trend
-    information: Floats  # (4, 4)
-    errors: Floats  # (2,)
-    share: Floats  # (2,) rows of each class, faded
-    learned: Counts  # (1,) rows that the curve has learned from
     sums: Floats  # (2, 5) of all blocks, and of the recent ones
     history: Floats  # (blocks, 3) rows so far, AUC, and effective rows of a block
 
@@ -67,14 +71,14 @@ def begin(n_features: int, learners: int, alive: int, readouts: int, *, means: b
         np.zeros(shape),
         np.zeros((*shape, 2)),
         np.full(shape, 0.5),
-        np.zeros(1),
-        np.zeros((3, kernels.prequential.BINS)),
         np.zeros((2, kernels.prequential.SHAPE_KNOTS)),
         np.array([0.0, 1.0, 0.0, 0.0]),
         np.eye(4),
         np.zeros(2),
         np.zeros(2),
         np.zeros(1, np.int64),
+        np.zeros(1),
+        np.zeros((3, kernels.prequential.BINS)),
         np.zeros((2, 5)),
         np.zeros((0, 3)),
     )
@@ -112,14 +116,17 @@ class Notes(NamedTuple):
 
     def trail(self, record: Record, learner: int, begin: int = 0, end: int | None = None) -> Any:
         """Return where a learner notes the rows from `begin` to `end`; all test them alike."""
-        rows = slice(begin, end)
+        said, tested, labels = self.said[learner], self.tested, self.labels
+        if begin or end is not None:
+            rows = slice(begin, end)
+            said, tested, labels = said[rows], tested[rows], labels[rows]
         return kernels.prequential.Trail(
             record.held,
             record.origin,
             record.memory,
-            self.said[learner, rows],
-            self.tested[rows],
-            self.labels[rows],
+            said,
+            tested,
+            labels,
         )
 
 
@@ -129,33 +136,19 @@ def notes_for(record: Record, rows: int, learners: int) -> Notes:
     return Notes(said, np.empty(rows), np.empty(rows, np.int64))
 
 
-def noted(record: Record, notes: Notes, numbers: Counts, mix: Floats) -> list[tuple[Any, ...]]:
-    """Return the calls that take notes of learners, by number, into the record."""
-    filled = int(record.position[FILLED])
-    end = filled + notes.labels.size
-    state = kernels.prequential.Curve(
-        record.shape,
-        record.curve,
-        record.information,
-        record.errors,
-        record.share,
-        record.learned,
+def noted(record: Record, notes: Notes, numbers: Counts, mix: Floats) -> tuple[Any, ...]:
+    """Return the call that takes notes of learners, by number, into the record."""
+    return (
+        kernels.prequential.follow,
+        *notes,
+        numbers,
+        mix,
+        kernels.prequential.Block(*record[_BLOCK]),
+        kernels.prequential.Readouts(*record[_READOUTS]),
+        kernels.prequential.Curve(*record[_CURVE]),
+        not record.origin.size,
+        shuffled(record),
     )
-    readouts = kernels.prequential.Readouts(record.level, record.centre, record.evidence)
-    places, served = record.places[:, :, filled:end], record.served[filled:end]
-    by_scores = not record.origin.size
-    call = kernels.prequential.follow, notes.said, notes.labels, numbers, mix
-    return [
-        (*call, places, served, readouts, state, by_scores, shuffled(record)),
-        (_put_finite, notes.tested, record.tested[filled:end]),
-        (record.labels.__setitem__, slice(filled, end), notes.labels),
-        (record.position.__setitem__, FILLED, end),
-    ]
-
-
-def _put_finite(values: Floats, place: Floats) -> None:
-    """Copy scores; what has overflowed becomes the largest number, so that it can be saved."""
-    place[:] = np.nan_to_num(values)
 
 
 # The end of a block -------------------------------------------------------------------------------
@@ -173,7 +166,10 @@ def measured(record: Record, numbers: Counts) -> Record:
         history = _shortened(np.vstack([history, [rows, auc, found[_WEIGHT]]]))
     names = ("evidence", "weight", "counts", "shape")
     changed = {name: getattr(record, name).copy() for name in names}
-    kept = _kept(rows, labels.size, shuffled(record))
+    memory = kernels.prequential.rows_with(record.share, _EVIDENCE)
+    kept = max(1.0 - 2.0 * labels.size / rows, 0.0)  # late rows weigh more, in proportion
+    if not shuffled(record):  # and fade, for learners that keep up to be told from others
+        kept = min(kept, math.exp(-labels.size / memory))
     kernels.prequential.measure(
         record.places, record.served, labels, numbers, kept, *changed.values()
     )
@@ -206,15 +202,6 @@ def _summed(auc: float, positive: int, negative: int) -> Floats:
     weight = 2.0 * positive * negative / (positive + negative)
     share = weight**2 / (positive * negative)
     return np.array([weight, weight * auc, share, share * (positive - 1), share * (negative - 1)])
-
-
-def _kept(rows: int, block: int, is_shuffled: bool) -> float:
-    """Return the share of the evidence that is left: it weighs late rows more, in proportion.
-
-    In a stream it fades besides, for learners that keep up to be told from others.
-    """
-    kept = max(1.0 - 2.0 * block / rows, 0.0)
-    return kept if is_shuffled else min(kept, math.exp(-block / _EVIDENCE))
 
 
 def _shortened(history: Floats) -> Floats:

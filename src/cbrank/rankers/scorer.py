@@ -2,7 +2,7 @@
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,6 +17,8 @@ from cbrank.metrics.roc import auc_of, operating_point_of
 from cbrank.rankers import checks, record
 
 _ONLY, _WHOLE, _NONE = np.zeros(1, np.int64), np.ones((1, 1)), np.zeros(0)
+# With one class so far, all rows with smaller values than this are called that.
+_LARGEST_VALUE, _LARGEST_SCORE = 1e6, 1e300
 _NORMAL_95 = 1.959963984540054  # standard errors on each side of a 95% interval
 
 
@@ -147,6 +149,12 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         origin: NDArray[np.float64] = 0.5 * self._buffer.means[0] + 0.5 * self._buffer.means[1]
         return origin
 
+    def _of_now(self) -> Self:
+        """Return a view of the ranker whose attributes no other thread exchanges meanwhile."""
+        view = object.__new__(type(self))
+        view.__dict__.update(self.__dict__)
+        return view
+
     def _numbers(self) -> NDArray[np.int64]:
         """Return the numbers of the learners, the leader's first."""
         return _ONLY
@@ -176,8 +184,9 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if self._intercept is not None:
             return self._intercept
         seen = self._buffer.seen
-        if not seen.all():
-            return float(np.sign(int(seen[1]) - int(seen[0])))
+        if not seen.all():  # rows of the class that has come, as large as rows may well be
+            reach = 1.0 + _LARGEST_VALUE * float(np.abs(self._weights()).sum())
+            return float(np.sign(int(seen[1]) - int(seen[0]))) * min(reach, _LARGEST_SCORE)
         share = (self._record.share if self._record.share.all() else seen) + 0.5
         return self._intercept_at(self._log_odds(share, seen))
 
@@ -261,7 +270,8 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             The scores.
         """
         check_is_fitted(self)
-        return self._scores(checks.check_rows(self, X, reset=False)) + self._intercept_now()
+        X, now = checks.check_rows(self, X, reset=False), self._of_now()
+        return now._scores(X) + now._intercept_now()
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class.
@@ -284,7 +294,8 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             The probabilities of the negative and of the positive class.
         """
         check_is_fitted(self)
-        positive = expit(self.log_odds(self._scores(checks.check_rows(self, X, reset=False))))
+        X, now = checks.check_rows(self, X, reset=False), self._of_now()
+        positive = expit(now.log_odds(now._scores(X)))
         return np.column_stack([1.0 - positive, positive])
 
     def log_odds(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -329,7 +340,8 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         labels : ndarray of shape (n_samples,)
             One of the two labels for each row.
         """
-        return self.classes_[(self.decision_function(X) > 0.0).astype(np.int64)]
+        positive = self.decision_function(X) > 0.0
+        return self.classes_[positive.astype(np.int64)]
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the area under the ROC curve.

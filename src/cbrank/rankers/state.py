@@ -1,7 +1,7 @@
 """The state of a ranker, for the other packages: `Stateful` is all that they know of it.
 
 * beginning and widening: `start`, `reseed`, `resize`
-* looking in: `weights`, `class_weights`, `buffered_rows`, `buffered_scores`, `takes_dense_rows`
+* looking in: `weights`, `class_weights`, `buffered_rows`, `takes_dense_rows`
 * taking out and putting in: `get_state`, `from_state`, `check_state`
 
 Model files, merging, Dask, River and the command line go by these methods; no package but this one reads
@@ -244,19 +244,6 @@ class Stateful(Owner, LinearScorer):
             The rows, copied.
         """
         return self._rows_of(self._buffer)
-
-    def buffered_scores(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the scores of the rows that are kept to meet new ones.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_buffered,)
-            0 for a row of the first class, 1 for one of the second.
-        scores : ndarray of shape (n_buffered,)
-            Their scores, as `decision_function` has them before the intercept.
-        """
-        labels, rows = self.buffered_rows()
-        return labels, self._scores(rows)
 
     # Taking out and putting in -----------------------------------------------------------------
 
