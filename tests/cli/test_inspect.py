@@ -1,6 +1,7 @@
 """``cbrank inspect`` from the outside."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -160,3 +161,17 @@ def test_errors(tmp_path):
 
 def test_help_has_an_example():
     assert "cbrank inspect clicks.model --picture weights.svg" in run("inspect", "-h").stdout
+
+
+def test_an_auc_of_which_nothing_is_known_of_late(tmp_path):
+    rows = "".join(
+        f"r{row},{row % 7},{row % 5},{'no' if row % 3 else 'yes'}\n" for row in range(99)
+    )
+    model = make(tmp_path, text=f"row,age,income,clicked\n{rows}")
+    assert re.search(r"progressive AUC  0\.\d{4}, of late 0\.\d{4}\n", run("inspect", model).stdout)
+    ranker = cbrank.load(model)
+    ranker._record.sums[1] = 0.0  # as after very many rows of one class
+    cbrank.save(ranker, model)
+    assert re.search(r"progressive AUC  0\.\d{4}\n", run("inspect", model).stdout)
+    found = json.loads(run("inspect", model, "--json").stdout)
+    assert found["recent_auc"] is None
