@@ -1,6 +1,7 @@
 """``cbrank inspect`` from the outside."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -23,8 +24,7 @@ id column        row
 rows             4: 2 negative ('no'), 2 positive ('yes')
 pairs            4
 updates          3
-progressive AUC  0.8750
-threshold        1.73103
+intercept        -0.199557
 
 feature            weight            effect         deviation  weight/deviation
 income          -0.508278           1.43763          0.880731         -0.577109
@@ -40,7 +40,7 @@ def test_what_it_prints(tmp_path):
     assert "".join([kind, *rest]) == GOLDEN
     assert file == f"file             {model}, {model.stat().st_size:,} bytes\n"
     assert versions.startswith(f"written by       cbrank {cbrank.__version__}, python 3.")
-    assert parameters.startswith("parameters       C=0.5, average=False, buffer_size=50, cov")
+    assert parameters.startswith("parameters       C=0.5, average=False, buffer_size='auto', cov")
 
 
 def test_a_chosen_C_is_shown(tmp_path):
@@ -57,7 +57,8 @@ def test_json_holds_every_digit(tmp_path):
     assert found["parameters"] == ranker.get_params()
     assert (found["pairs"], found["updates"]) == (ranker.n_pairs_, ranker.n_updates_)
     assert found["labels"] == {"no": 2, "yes": 2}
-    assert found["threshold"] == ranker.threshold_
+    assert found["intercept"] == ranker.intercept_
+    assert (found["progressive_auc"], found["recent_auc"]) == (None, None)  # before the first block
     assert [weight["feature"] for weight in found["weights"]] == ["income", "age"]
     weights = np.array([list(weight.values())[1:] for weight in found["weights"]])
     std = np.sqrt(np.diag(ranker.covariance_))
@@ -124,7 +125,7 @@ def test_a_model_of_one_class(tmp_path):
     result = run("inspect", make(tmp_path, text=text, positive="yes"))
     assert (result.exit_code, result.stderr) == (0, "")
     assert "rows             2: 2 negative ('no'), 0 positive ('yes')" in result.stdout
-    assert "threshold        inf" in result.stdout
+    assert "intercept        -1" in result.stdout
 
 
 @pytest.mark.parametrize("ending", ["png", "svg"])
@@ -160,3 +161,17 @@ def test_errors(tmp_path):
 
 def test_help_has_an_example():
     assert "cbrank inspect clicks.model --picture weights.svg" in run("inspect", "-h").stdout
+
+
+def test_an_auc_of_which_nothing_is_known_of_late(tmp_path):
+    rows = "".join(
+        f"r{row},{row % 7},{row % 5},{'no' if row % 3 else 'yes'}\n" for row in range(99)
+    )
+    model = make(tmp_path, text=f"row,age,income,clicked\n{rows}")
+    assert re.search(r"progressive AUC  0\.\d{4}, of late 0\.\d{4}\n", run("inspect", model).stdout)
+    ranker = cbrank.load(model)
+    ranker._record.sums[1] = 0.0  # as after very many rows of one class
+    cbrank.save(ranker, model)
+    assert re.search(r"progressive AUC  0\.\d{4}\n", run("inspect", model).stdout)
+    found = json.loads(run("inspect", model, "--json").stdout)
+    assert found["recent_auc"] is None

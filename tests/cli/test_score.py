@@ -56,14 +56,13 @@ def test_all_columns(model, data):
     opened = Model.open(model)
     assert isinstance(opened.ranker, CBRanker)
     scores, std = opened.ranker.decision_function(ROWS, return_std=True)
-    threshold = opened.ranker.threshold_
     head, *rows = table(run("score", model, data, "--std", "--confidence", "--label"))
     assert head == ["id", "score", "std", "confidence", "label"]
     ids, *numbers, labels = zip(*rows, strict=True)
     assert list(ids) == IDS
     np.testing.assert_array_equal(np.array(numbers[:2], float), [scores, std])
-    np.testing.assert_allclose(np.array(numbers[2], float), ndtr((scores - threshold) / std))
-    assert list(labels) == ["yes" if score >= threshold else "no" for score in scores]
+    np.testing.assert_allclose(np.array(numbers[2], float), ndtr(scores / std))
+    assert list(labels) == ["yes" if score > 0 else "no" for score in scores]
     assert set(labels) == {"yes", "no"}
 
 
@@ -203,12 +202,13 @@ def test_a_row_without_a_finite_score_is_an_error(model, data):
     assert "values are too large" in result.stderr
 
 
-def test_a_model_of_one_class_calls_no_row_positive(tmp_path, data):
+def test_a_model_of_one_class_takes_no_row_for_a_likely_positive(tmp_path, data):
     text = "row,age,income,clicked\na,2,4,no\nb,3,4,no\n"
     model = make(tmp_path, text=text, positive="yes")
     head, *rows = table(run("score", model, data, "--confidence", "--label"))
     assert head == ["id", "score", "confidence", "label"]
-    assert {(float(sure), label) for _, _, sure, label in rows} == {(0.0, "no")}
+    assert {label for *_, label in rows} == {"no"}
+    assert all(0.0 < float(sure) < 0.5 for _, _, sure, _ in rows)
 
 
 @pytest.mark.parametrize("option", ["--std", "--confidence"])

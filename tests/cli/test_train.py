@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import math
 import os
 import re
 import subprocess
@@ -28,7 +29,8 @@ from cbrank.training.file_lock import lock_file
 def test_training_on_text_prints_one_line_and_leaves_a_model(here):
     out, err = call("train", "rows.svm", "-o", "m", "--C", "0.5")
     assert out == (
-        "Learned from 16,884 rows, 3,501 of them positive: progressive AUC 0.9463, 5 features, "
+        "Learned from 16,884 rows, 3,501 of them positive: progressive AUC 0.9456, AUC of late "
+        "0.9489, 5 features, "
         "C 0.5. Model: m\n"
     )
     assert err == ""
@@ -58,7 +60,7 @@ def test_training_on_a_table_keeps_the_meaning_of_its_columns(here):
 def test_updating_goes_on_and_widens(here):
     call("train", "rows.svm", "--covariance", "diagonal", "--C", "1", "-o", "m")
     out, err = call("update", "m", "more.svm", "-o", "wide")
-    assert out.startswith("Learned from 700 rows, 147 of them positive: progressive AUC ")
+    assert out.startswith("Learned from 700 rows, 147 of them positive: AUC of late 0.9")
     assert out.endswith(", 7 features, C 1. Model: wide\n")
     assert err == ""
     assert Model.open("m").ranker.n_features_in_ == 5
@@ -91,7 +93,8 @@ def test_json_is_one_object_for_machines(here):
     out, err = call("train", "rows.svm", "-o", "m", "--C", "0.5", "--json")
     assert json.loads(out) == {
         "event": "done", "rows": 16884, "positives": 3501, "skipped": 0, "features": 5, "C": 0.5,
-        "progressive_auc": pytest.approx(0.9463, abs=1e-4), "model": "m",
+        "progressive_auc": pytest.approx(0.9456, abs=1e-4),
+        "recent_auc": pytest.approx(0.9489, abs=1e-4), "model": "m",
         "sorted_by_label": False, "auc_fell": False,
     }  # fmt: skip
     assert all(json.loads(line)["event"] in {"note", "progress"} for line in err.splitlines())
@@ -119,7 +122,9 @@ def test_standard_input_and_several_passes(here):
 def test_skipped_rows_are_told_and_counted(here):
     (here / "bad.svm").write_text("1 1:x\n-1 1:1\n1 1:2\n1 2:\n")
     out, err = call("train", "bad.svm", "-o", "m", "--on-error", "skip")
-    assert out.startswith("Learned from 2 rows, 1 of them positive (2 malformed ones skipped): ")
+    assert out.startswith(
+        "Learned from 2 rows, 1 of them positive (2 malformed ones skipped), 1 features"
+    )
     assert err == (
         "Note: bad.svm, line 1, column 5: the value 'x' is not a finite number.\n"
         "Note: bad.svm, line 4, column 5: the value '' is not a finite number.\n"
@@ -412,18 +417,51 @@ def test_bytes_are_counted_to_the_last_also_where_rows_are_mixed(here, shuffle):
     assert {*totals} == {read[-1]} == {times * size}
 
 
-def test_the_auc_since_the_last_line_is_of_the_pairs_since(here):
-    run = Run(Model(cbrank.CBRanker(C=0.5), None, Columns()), ["rows.svm"])
+@pytest.mark.parametrize(
+    "ranker", [cbrank.CBRanker(C=0.5), cbrank.CBRanker(), cbrank.OPAUCRanker()]
+)
+def test_the_auc_since_the_last_line_is_of_the_rows_since(here, ranker):
+    run = Run(Model(ranker, None, Columns()), ["rows.svm"])
     pace = Pace(run, Clock(1.0))
     steps = iter(run)
     first = pace.now(next(steps))
     pace.reported()
-    pairs = run.model.ranker.n_pairs_
+    before = run.model.ranker.progressive_auc_weight_
     second = pace.now(next(steps))
     assert first["progressive_auc_since"] == first["progressive_auc"]
-    both = run.model.ranker.n_pairs_
-    mixed = first["progressive_auc"] * pairs + second["progressive_auc_since"] * (both - pairs)
+    both = run.model.ranker.progressive_auc_weight_
+    mixed = first["progressive_auc"] * before + second["progressive_auc_since"] * (both - before)
     assert mixed / both == pytest.approx(second["progressive_auc"], abs=1e-5)
+    assert second["progressive_auc"] == pytest.approx(ranker.progressive_auc_, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "ranker", [cbrank.CBRanker(C=0.5), cbrank.CBRanker(), cbrank.OPAUCRanker()]
+)
+def test_an_update_tells_the_auc_of_its_own_rows(here, ranker):
+    for _ in (run := Run(Model(ranker, None, Columns()), ["rows.svm"])):
+        pass
+    whole = run.progressive_auc()
+    update = Run(run.model, ["rows.svm"])
+    assert math.isnan(update.progressive_auc()[1])
+    for _ in update:
+        pass
+    weight, auc = update.progressive_auc()
+    assert whole[0] + weight == pytest.approx(ranker.progressive_auc_weight_)
+    history = ranker.progressive_auc_history_
+    own = history[history["rows"] > 16_884]
+    assert auc == pytest.approx(np.average(own["auc"], weights=own["weight"]), abs=1e-9)
+
+
+def test_further_passes_test_nothing(here):
+    aucs = []
+    for passes in (1, 3):
+        run = Run(Model(cbrank.CBRanker(C=0.5), None, Columns()), ["rows.svm"], passes=passes)
+        for _ in run:
+            pass
+        aucs.append(run.progressive_auc())
+    assert aucs[0] == aucs[1]
+    assert run.model.ranker.n_seen_.sum() == 3 * 16_884
 
 
 def test_a_terminal_gets_one_line_that_changes(here, monkeypatch):
@@ -467,7 +505,7 @@ def test_the_options_are_those_of_the_table():
     for name, parameter in ((p.name, p) for p in CBR if p.is_option):
         text, _, default = options[name].help.partition("  [default: ")
         assert text == parameter.help
-        expected = {True: "average", None: ""}.get(parameter.default, str(parameter.default))
+        expected = "" if parameter.default is None else str(parameter.default)
         assert default.removesuffix("]") == expected
 
 

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -100,6 +101,24 @@ def test_saved_anywhere_and_often_is_uninterrupted(name, form, cuts, tmp_path_fa
             ranker.partial_fit(X[begin:end], y[begin:end], classes=[0, 1]), path
         )
     assert_same(ranker, make(name, policy="reservoir", buffer_size=5).partial_fit(X, y))
+
+
+@pytest.mark.parametrize(("name", "form"), [("cbr-auto", "dense"), ("cbr-auto-diagonal", "sparse")])
+def test_saved_while_c_is_chosen_is_uninterrupted(name, form, path):
+    X, y = (np.concatenate([part] * 3)[:2600] for part in real("german", scaling="standard"))
+    X = sparse.csr_array(X) if form == "sparse" else X
+    whole, ranker = make(name).partial_fit(X, y), make(name)
+    # In a block, at a cut, with one that forgets, and after the buffer has become shorter.
+    cuts = [0, 300, 513, 700, 1500, 2049, 2300, 2600]
+    learners, slots = set(), set()
+    for begin, end in pairwise(cuts):
+        ranker = saved_and_loaded(ranker.partial_fit(X[begin:end], y[begin:end]), path)
+        learners.add(ranker._halving.alive.size)
+        slots.add(ranker._buffer[0].shape[1])
+    assert_same(ranker, whole)
+    assert len(learners) > 2
+    assert slots == {50, 200}
+    np.testing.assert_array_equal(ranker.predict_proba(X), whole.predict_proba(X))
 
 
 @pytest.mark.parametrize("name", ["cbr", "opauc", "opauc-sketch", *SPARSE])

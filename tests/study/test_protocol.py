@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from cbrank import AdaOAMRanker, CBRanker, OAMRanker, OPAUCRanker, UniExpRanker, datasets
 from cbrank.methods import METHODS
-from cbrank.metrics import accuracy_at_operating_point
+from cbrank.metrics import accuracy_at_operating_point, optimal_operating_point
 from cbrank.study import splits
 from cbrank.study.measures import auc
 from cbrank.study.protocol import choose, evaluate
@@ -85,7 +85,8 @@ def test_a_run_is_the_plain_double_loop(name):
     assert measures.auc == pytest.approx(roc_auc_score(y_test, scores), abs=1e-12)
     assert measures.accuracy == accuracy_at_operating_point(y_test, scores)
     if name != "Batch LR":
-        predicted = ranker.predict(X_test)
+        best = optimal_operating_point(y_train, ranker.decision_function(X_train))
+        predicted = scores >= best.threshold
         assert measures.accuracy_held == accuracy_score(y_test, predicted)
         assert measures.balanced_held == pytest.approx(balanced_accuracy_score(y_test, predicted))
     np.testing.assert_allclose(outcome.rows.X, X_train, rtol=1e-12)

@@ -114,9 +114,11 @@ def _summary(contents: "Contents") -> list[str]:
 
 
 def _auc(facts: dict[str, Any]) -> str | None:
-    if facts["progressive_auc"] is None:
+    overall, recent = facts["progressive_auc"], facts["recent_auc"]
+    if overall is None:
         return None
-    return f"{facts['progressive_auc']:.4f}, of late {facts['recent_auc']:.4f}"
+    # Where one class has been alone for very long, nothing is known of late.
+    return f"{overall:.4f}" + (f", of late {recent:.4f}" if recent is not None else "")
 
 
 def _counts(facts: dict[str, Any]) -> list[str]:

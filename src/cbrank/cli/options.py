@@ -75,7 +75,7 @@ def _option(parameter: Parameter) -> Decorator:
     flags = f"--{name}/--no-{name}" if FLAG in parameter.kinds else f"--{name}"
     text, default = parameter.help, parameter.default
     if default is not None:
-        shown = (name if default else f"no-{name}") if FLAG in parameter.kinds else default
+        shown = {True: name, False: f"no-{name}"}[default] if type(default) is bool else default
         text += f"  [default: {shown}]"
     given: dict[str, Any] = {} if FLAG in parameter.kinds else _typed(parameter.kinds)
     return click.option(flags, parameter.name, default=None, help=text, **given)

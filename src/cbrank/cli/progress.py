@@ -216,14 +216,13 @@ class TextReporter(Reporter):
         click.echo(in_words(facts), err=True)
 
     def done(self, facts: dict[str, Any]) -> None:
-        auc, recent, skipped = (
-            facts[name] for name in ("progressive_auc", "recent_auc", "skipped")
-        )
+        skipped, measured = facts["skipped"], (facts["progressive_auc"], facts["recent_auc"])
+        named = zip(("progressive AUC", "AUC of late"), measured, strict=True)
+        aucs = [f"{name} {auc:.4f}" for name, auc in named if auc is not None]
         click.echo(
             f"Learned from {facts['rows']:,} rows, {facts['positives']:,} of them positive"
             + (f" ({skipped:,} malformed ones skipped)" if skipped else "")
-            + (f": progressive AUC {auc:.4f}" if auc is not None else "")
-            + (f", of late {recent:.4f}" if recent is not None else "")
+            + (f": {', '.join(aucs)}" if aucs else "")
             + f", {facts['features']:,} features"
             + (f", C {facts['C']:g}" if facts["C"] is not None else "")
             + f". Model: {facts['model']}"

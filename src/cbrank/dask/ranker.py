@@ -84,9 +84,17 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     intercept_ : ndarray of shape (1,)
         What is added to scores so that zero is the operating point.
     progressive_auc_ : float
-        AUC of rows by the weights of their partition's ranker before it learned from them.
+        AUC of rows by the weights of their partition's ranker before it learned from them, in the
+        first round.
+    progressive_auc_interval_ : tuple of float
+        Ends of its 95% confidence interval.
+    progressive_auc_history_ : ndarray
+        AUC of each block of rows, one partition after the other: `rows`, `auc` and `weight`.
     recent_auc_ : float
-        The same over about the last thousand rows of the partitions.
+        The same as `progressive_auc_` over about the last thousand rows, those of the last partition
+        being the latest.
+    recent_auc_interval_ : tuple of float
+        Ends of its 95% confidence interval.
     n_seen_ : ndarray of shape (2,)
         Rows learned from, of the negative and of the positive class, in all rounds.
     n_pairs_ : int
@@ -155,7 +163,10 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     classes_ = _of_ranker("classes_")
     intercept_ = _of_ranker("intercept_")
     progressive_auc_ = _of_ranker("progressive_auc_")
+    progressive_auc_interval_ = _of_ranker("progressive_auc_interval_")
+    progressive_auc_history_ = _of_ranker("progressive_auc_history_")
     recent_auc_ = _of_ranker("recent_auc_")
+    recent_auc_interval_ = _of_ranker("recent_auc_interval_")
     n_seen_ = _of_ranker("n_seen_")
     n_pairs_ = _of_ranker("n_pairs_")
     n_updates_ = _of_ranker("n_updates_")

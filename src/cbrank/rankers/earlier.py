@@ -39,13 +39,13 @@ def of_now(kind: "type[Stateful]", arrays: Arrays, facts: Facts) -> tuple[Arrays
             new[name] = new[name][..., :_COUNTS]
     first = kind(**facts["parameters"] | _MEANT | facts["began_with"])
     means, (learners, alive, readouts) = first.takes_dense_rows(), first._record_shape()
-    n_features = facts["n_features"]
+    n_features = _width(arrays, facts["n_features"])
     if "race.C" in arrays and "race.alive" in arrays:
         new |= _halving(arrays, learners[0])
         alive = arrays["race.alive"].size
     if "buffer.rows" in arrays:
         new["buffer.means"] = _means(arrays, n_features if means else 0)
-    begun = record.begin(_width(arrays, n_features), learners, alive, readouts, means=means)
+    begun = record.begin(n_features, learners, alive, readouts, means=means)
     new |= {f"record.{name}": array for name, array in begun._asdict().items()}
     threshold = facts["threshold"]
     known = type(threshold) is float and np.isfinite(threshold)

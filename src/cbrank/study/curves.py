@@ -18,8 +18,8 @@ Key = tuple[str, str, str]  # data set, scaling, method
 class Point(NamedTuple):
     """A point of a learning curve.
 
-    Of the pairs among the first `rows` rows, `auc` is the share that was ranked right before the
-    later row of the pair was learned from.
+    `auc` is the mean AUC of the blocks among the first `rows` rows, each ranked before any of its
+    rows was learned from.
     """
 
     rows: int

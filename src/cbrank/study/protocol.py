@@ -3,10 +3,8 @@
 The rows of the first run make its learning curve, too.
 """
 
-import itertools
 import time
 import warnings
-from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -34,8 +32,6 @@ _FOLDS = 3  # the paper's
 _WORST = -np.inf  # AUC of a value whose fit diverged, so that it ranks last
 
 _POINTS = 25  # of a curve: enough for its shape, few enough for one file of all curves
-_CHUNKS = 120  # in which a curve learns: short ones near its beginning, where it moves most
-_LATEST = 100  # rows that a new one is ranked among: enough pairs, at a cost that stays the same
 
 
 class Fold(NamedTuple):
@@ -221,50 +217,30 @@ def _sentence(error: Exception) -> str:
 def trace(task: Task, parameter: float, settings: Settings) -> tuple[Task, list[Point]]:
     """Stream a task's training rows through its method and measure the ranking on the way.
 
-    The points stand evenly on a logarithmic axis, from the first pair on.
+    Each block of rows is ranked by the weights that were there before it, among its own rows
+    (`progressive_auc_history_`); a point is the mean of the blocks so far. The points stand about
+    evenly on a logarithmic axis.
 
     Examples
     --------
     >>> from cbrank.study.tasks import plan
     >>> task, points = trace(plan(["glass"], ["Uni-Exp"])[0], 1.0, Settings())
     >>> points[-1].rows
-    172
+    160
     """
     rows = split(task.dataset, task.run, task.scaling, settings)
     ranker = METHODS[task.method].new(parameter, settings.run_seed(task.dataset, task.run))
-    ends = set(_evenly(10, len(rows.y), _POINTS))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return task, [point for point in _progress(ranker, rows.X, rows.y) if point.rows in ends]
+        ranker.partial_fit(rows.X, rows.y, classes=[0, 1])
+    return task, _points(ranker.progressive_auc_history_)
 
 
-def _progress(ranker: Any, X: Any, y: NDArray[np.int64]) -> Iterator[Point]:
-    """Rank each chunk among the latest rows before it is learned from.
-
-    A chunk is at most a tenth of the rows before it. Only scores of one and the same model are
-    compared: those of models apart in time have no common scale.
-    """
-    edges = {0, len(y), *_evenly(1, len(y), _CHUNKS), *_evenly(10, len(y), _POINTS)}
-    right, pairs = 0.0, 0
-    for begin, end in itertools.pairwise(sorted(edges)):
-        if begin:
-            first = max(0, begin - _LATEST)
-            ahead = _leads(ranker.decision_function(X[first:end]), y[first:end], begin - first)
-            right, pairs = right + np.sum(ahead > 0) + np.sum(ahead == 0) / 2, pairs + ahead.size
-        ranker.partial_fit(X[begin:end], y[begin:end], classes=[0, 1])
-        if pairs:
-            yield Point(end, float(right / pairs))
-
-
-def _leads(scores: NDArray[np.float64], y: NDArray[np.int64], new: int) -> NDArray[np.float64]:
-    """Return how far positives lead negatives, in all pairs with a row from the `new`-th on."""
-    lead = scores[y == 1][:, None] - scores[y == 0][None, :]
-    rows = np.arange(len(y))
-    fresh = (rows[y == 1] >= new)[:, None] | (rows[y == 0] >= new)[None, :]
-    ahead: NDArray[np.float64] = lead[fresh]
-    return ahead
-
-
-def _evenly(first: int, last: int, most: int) -> list[int]:
-    """Return at most so many whole numbers that stand evenly on a logarithmic axis."""
-    return np.unique(np.geomspace(first, last, most).round().astype(int)).tolist()  # type: ignore[no-any-return]
+def _points(history: NDArray[Any]) -> list[Point]:
+    """Return the mean AUC of the blocks up to some of them."""
+    if not len(history):
+        return []
+    ends, weights = history["rows"], np.cumsum(history["weight"])
+    means = np.cumsum(history["auc"] * history["weight"]) / weights
+    some = np.unique(ends.searchsorted(np.geomspace(ends[0], ends[-1], _POINTS).round()))
+    return [Point(int(ends[place]), float(means[place])) for place in some]

@@ -38,6 +38,8 @@ class Model:
         What scales rows first, if anything does.
     columns : Columns
         What the columns of a file mean.
+    again : bool, default=False
+        Whether the rows to come were learned from before, in an earlier pass: then they test nothing.
 
     Examples
     --------
@@ -67,6 +69,7 @@ class Model:
     ranker: Ranker
     scaler: StreamScaler | None
     columns: Columns
+    again: bool = False
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self:
@@ -180,20 +183,18 @@ class Model:
             if self.scaler is not None:
                 self.scaler.resize(width)
 
-    def learn(self, chunk: Chunk, *, again: bool = False) -> None:
+    def learn(self, chunk: Chunk) -> None:
         """Go on learning, features included that were not seen before.
 
         Parameters
         ----------
         chunk : Chunk
             Rows of a stream that reads with these columns.
-        again : bool, default=False
-            Whether they were learned from before, in an earlier pass: then they test nothing.
         """
         assert chunk.y is not None
         X = chunk.X if self.scaler is None else self.scaler.learn_transform(chunk.X)
         self._make_room(X.shape[1])
-        if again:
+        if self.again:
             self.ranker.learn_again(X, chunk.y)
         else:
             self.ranker.partial_fit(X, chunk.y, classes=[0, 1])

@@ -239,7 +239,8 @@ class Run:
 
     def _learn(self, chunk: Chunk) -> None:
         assert chunk.y is not None
-        self.model.learn(chunk, again=self.progress.passes > 0)
+        self.model.again = self.progress.passes > 0
+        self.model.learn(chunk)
         if not self._is_writable:  # better refused now than after the last row
             self.model.refuse_unwritable()
             self._is_writable = True
