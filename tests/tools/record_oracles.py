@@ -201,7 +201,7 @@ class Honest:
         """
         mix = self.mix()
         best = max(mix, key=mix.get)
-        unit = self.anchor(*best, weights[best[0]][best[1]])[1]
+        unit = self.anchor(best[0], best[1], weights[best[0]][best[1]])[1]
         w, middle = 0.0, 0.0
         for (g, r), share in mix.items():
             if share <= 1e-6:
