@@ -2,12 +2,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Options of make bench; make bench BENCH=--help tells them.
+# Options of make bench and make streams; make bench BENCH=--help tells them.
 BENCH ?= --out docs/bench
+STREAMS ?= --out docs/streams
 PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 QUIETLY := $(BIN)/python -c 'import subprocess, sys; p = subprocess.run(sys.argv[1:], capture_output=True, text=True); p.returncode and print(p.stdout, p.stderr); sys.exit(p.returncode)'
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint warm coverage docs bench clean
+.PHONY: help demo test lint warm coverage docs bench streams clean
 
 help:  ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -69,6 +70,9 @@ docs: $(VENV)/.dev  ## Build the documentation into docs/_build
 
 bench: $(VENV)/.bench  ## Measure speed and AUC beside scikit-learn, River and Vowpal Wabbit (25 minutes)
 	@$(BIN)/python -m benchmarks $(BENCH)
+
+streams: $(VENV)/.bench  ## Rank real streams row by row beside River, scikit-learn and Vowpal Wabbit (15 minutes)
+	@$(BIN)/python -m benchmarks.streams $(STREAMS)
 
 clean:  ## Remove everything that was made
 	@rm -rf $(VENV) demo report.html docs/_build docs/_rankers.md docs/api/generated docs/gallery build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

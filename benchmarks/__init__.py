@@ -10,5 +10,6 @@ installed package.
 * ``interleaved``: peers that learn from the same stream in alternation, chunk by chunk
 * ``measurements``: the list of all measurements; start-up, memory of a fit, cross-validation
 * ``results_folder``: the files ``bench.json`` and ``results.csv``, and questions about them
+* ``streams``: probabilities for streams in the order of time, a command of its own
 * ``report``, ``figures``: targets, tables, figures and the page that shows them
 """

@@ -236,7 +236,7 @@ class VowpalWabbit(Learner):
 
     def prepare(self, X: Any, y: NDArray[np.int64]) -> list[Any]:
         """Parse examples."""
-        texts = zip(_vowpal_features(X), y.tolist(), strict=True)
+        texts = zip(vowpal_features(X), y.tolist(), strict=True)
         return [self.workspace.parse(f"{1 if label else -1} | {text}") for text, label in texts]
 
     def learn(self, rows: Any) -> None:
@@ -247,10 +247,10 @@ class VowpalWabbit(Learner):
 
     def scores(self, X: Any) -> NDArray[np.float64]:
         """Return the scores."""
-        return np.array([self.workspace.predict(f"| {text}") for text in _vowpal_features(X)])
+        return np.array([self.workspace.predict(f"| {text}") for text in vowpal_features(X)])
 
 
-def _vowpal_features(X: Any) -> list[str]:
+def vowpal_features(X: Any) -> list[str]:
     """Write rows in Vowpal Wabbit's text format; nine digits are all that single precision holds."""
     rows = sparse.csr_array(X)
     numbers = list(zip(rows.indices.tolist(), rows.data.tolist(), strict=True))
@@ -334,12 +334,23 @@ class Peer:
 
     def missing(self) -> str:
         """Say why it cannot run here; nothing if it can."""
-        absent = [module for module in self.needs if find_spec(module) is None]
-        return f"no {absent[0]}: {self.needs[absent[0]]}" if absent else ""
+        return why_missing(self.needs)
 
 
-_RIVER = {"river": "pip install river"}
-_VOWPAL_WABBIT = {"vowpalwabbit": "pip install vowpalwabbit"}
+def why_missing(needs: dict[str, str]) -> str:
+    """Name the first of some modules that is not installed, and how to get it.
+
+    Examples
+    --------
+    >>> why_missing({"json": "", "no_such_module": "there is no cure"})
+    'no no_such_module: there is no cure'
+    """
+    absent = [module for module in needs if find_spec(module) is None]
+    return f"no {absent[0]}: {needs[absent[0]]}" if absent else ""
+
+
+RIVER = {"river": "pip install river"}
+VOWPAL_WABBIT = {"vowpalwabbit": "pip install vowpalwabbit"}
 _LIBAUC = {
     "torch": "install a CPU build of PyTorch, as the default one brings CUDA packages",
     "libauc": (
@@ -361,9 +372,9 @@ _PEERS = [
     Peer("SGD hinge", partial(SGD, loss="hinge")),
     Peer("SGD averaged", partial(SGD, loss="log_loss", average=True)),
     Peer("Batch LR", BatchLogisticRegression),
-    Peer("River LR", RiverLogisticRegression, needs=_RIVER),
-    Peer("River AdPredictor", RiverAdPredictor, needs=_RIVER),
-    Peer("Vowpal Wabbit", VowpalWabbit, needs=_VOWPAL_WABBIT),
+    Peer("River LR", RiverLogisticRegression, needs=RIVER),
+    Peer("River AdPredictor", RiverAdPredictor, needs=RIVER),
+    Peer("Vowpal Wabbit", VowpalWabbit, needs=VOWPAL_WABBIT),
     Peer("LibAUC", LibAUC, ("dense",), needs=_LIBAUC),
 ]
 PEERS = {peer.name: peer for peer in _PEERS}

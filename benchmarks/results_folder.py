@@ -56,12 +56,10 @@ class ResultsFolder:
                 "another --out to keep it, or --fresh to start anew."
             )
         self.path.mkdir(parents=True, exist_ok=True)
-        peers = {name: found for name in _PEERS if (found := _version(name))}
         self.facts = {
             "command": command,
             "settings": settings,
-            "versions": versions(LIBRARIES) | peers,
-            "machine": machine(),
+            **circumstances(),
             "started": self.facts.get("started", now()),
             "finished": None,
             "measurements": self.facts.get("measurements", {}),
@@ -69,7 +67,7 @@ class ResultsFolder:
 
     def add(self, name: str, measured: Any) -> None:
         """Keep what a measurement returned."""
-        self.facts["measurements"][name] = _for_json(measured)
+        self.facts["measurements"][name] = for_json(measured)
         self._write()
 
     def finish(self) -> None:
@@ -80,7 +78,7 @@ class ResultsFolder:
         file = io.StringIO()
         table = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
         table.writeheader()
-        table.writerows(_for_json(asdict(result)) for result in self.results())
+        table.writerows(for_json(asdict(result)) for result in self.results())
         atomic_write_text(self.path / "results.csv", file.getvalue())
 
     def results(self) -> list[Result]:
@@ -102,6 +100,12 @@ class ResultsFolder:
         atomic_write_text(self.path / "bench.json", json.dumps(self.facts) + "\n")
 
 
+def circumstances() -> dict[str, Any]:
+    """Return the versions of what is compared, and the machine."""
+    peers = {name: found for name in _PEERS if (found := _version(name))}
+    return {"versions": versions(LIBRARIES) | peers, "machine": machine()}
+
+
 def _read(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
@@ -114,12 +118,12 @@ def _read(path: Path) -> dict[str, Any]:
     raise ValueError(f"{path} is not a benchmark's: remove it or use --fresh.")
 
 
-def _for_json(value: Any) -> Any:
+def for_json(value: Any) -> Any:
     """Return a value with NaN, which JSON does not know, as None."""
     if isinstance(value, dict):
-        return {name: _for_json(item) for name, item in value.items()}
+        return {name: for_json(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_for_json(item) for item in value]
+        return [for_json(item) for item in value]
     return None if isinstance(value, float) and math.isnan(value) else value
 
 

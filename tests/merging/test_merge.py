@@ -23,6 +23,9 @@ from cbrank.merging import tempered
 from cbrank.merging.buffers import _chances
 
 FIXED = [name for name in CBR if "auto" not in name]
+# How near trees come to lists, where not to rounding: without class means, the units in which learners
+# are mixed go by buffered rows, which each merge makes fewer.
+NEAR = {"cbr-auto-diagonal": 0.02}
 
 
 def parts(cuts, y):
@@ -60,6 +63,18 @@ def assert_same(one, other, rtol=1e-8):
     np.testing.assert_allclose(one.covariance_ / outer, other.covariance_ / outer, atol=rtol)
     assert one.n_seen_.tolist() == other.n_seen_.tolist()
     assert (one.n_pairs_, one.n_updates_) == (other.n_pairs_, other.n_updates_)
+    assert_same_record(one, other)
+
+
+def assert_same_record(one, other):
+    for name in ("progressive_auc_", "progressive_auc_weight_", "recent_auc_"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-9)
+    assert one.progressive_auc_interval_ == pytest.approx(
+        other.progressive_auc_interval_, nan_ok=True
+    )
+    ours, theirs = one.progressive_auc_history_, other.progressive_auc_history_
+    for name in ours.dtype.names:
+        np.testing.assert_array_equal(ours[name], theirs[name])
 
 
 def buffered(ranker):
@@ -91,8 +106,8 @@ def test_a_tree_gives_what_a_list_gives(name):
     X, y = real("german")
     a, b, c, d = learned(name, X, y, [250, 300, 700])
     flat = merge([a, b, c, d])
-    assert_same(flat, merge([merge([a, b]), merge([c, d])]))
-    assert_same(flat, merge([a, merge([b, merge([c, d])])]))
+    assert_same(flat, merge([merge([a, b]), merge([c, d])]), NEAR.get(name, 1e-8))
+    assert_same(flat, merge([a, merge([b, merge([c, d])])]), NEAR.get(name, 1e-8))
     assert flat.C_ == merge([merge([a, b]), merge([c, d])]).C_
 
 
@@ -133,7 +148,8 @@ def test_a_ranker_that_went_on_from_the_prior_is_itself(name):
 @pytest.mark.parametrize("name", CBR)
 def test_rankers_that_learned_nothing_more_merge_to_their_prior(name):
     X, y = real("german")
-    prior = make(name).partial_fit(X, y)
+    kept = {"forgetting": 0.0} if "auto" in name else {}  # a learner that forgets begins anew
+    prior = make(name, **kept).partial_fit(X, y)
     same = [copy.deepcopy(prior) for _ in range(3)]
     merged = merge(same, prior=prior)
     assert_same(merged, prior)
@@ -146,7 +162,8 @@ def test_a_round_in_a_tree(name):
     X, y = real("german")
     prior = merge(learned(name, X, y, [300, 600]))
     a, b, c = gone_on(prior, X, y, [300, 600])
-    assert_same(merge([a, b, c], prior), merge([merge([a, b], prior), c], prior), 1e-6)
+    near = NEAR.get(name, 1e-6)
+    assert_same(merge([a, b, c], prior), merge([merge([a, b], prior), c], prior), near)
     assert merge([a, b, c], prior).n_seen_.tolist() == (2 * np.bincount(y)).tolist()
 
 
@@ -388,7 +405,7 @@ def test_a_merged_ranker_goes_on_and_can_be_saved(name, tmp_path):
     cbrank.save(merged, tmp_path / "model")
     opened = cbrank.load(tmp_path / "model").partial_fit(X[800:], y[800:])
     np.testing.assert_array_equal(merged.partial_fit(X[800:], y[800:]).coef_, opened.coef_)
-    assert np.isfinite(merged.threshold_)
+    assert np.isfinite(merged.intercept_).all()
     assert 0.5 < merged.progressive_auc_ < 1
 
 
@@ -423,22 +440,105 @@ def test_rankers_with_a_cross_validated_c_merge_as_plain_ones():
     np.testing.assert_array_equal(merge(shards).coef_, merge(plain).coef_)
 
 
-def test_the_race_of_a_further_round_counts_every_pair_once():
+def test_learners_are_merged_one_by_one():
     X, y = real("german")
     shards = learned("cbr-auto", X, y, [250, 500, 750])
-    assert len({shard.C_ for shard in shards}) > 1
-    prior = merge(shards)
-    alone = prior.progressive_auc_path_[prior.Cs_ == prior.C_]
-    again = gone_on(prior, X, y, [300, 600])
-    np.testing.assert_array_equal(
-        merge(again, prior).progressive_auc_path_[prior.Cs_ != prior.C_],
-        prior.progressive_auc_path_[prior.Cs_ != prior.C_],
+    merged = merge(shards)
+    assert merged._halving.alive.size == merged.Cs_.size
+    for number, C in enumerate(merged.Cs_):
+        alone = merge([fixed(shard, number, C) for shard in shards])
+        assert_same(fixed(merged, number, C), alone)
+    rows = [shard._record.learned[0] for shard in shards]
+    evidence = np.average([shard.progressive_auc_path_ for shard in shards], axis=0, weights=rows)
+    assert (np.abs(merged.progressive_auc_path_ - evidence) < 0.05).all()  # of the better readout
+
+
+def fixed(ranker, number, C):
+    """Return one of the learners of a ranker with C "auto" as a ranker of its own."""
+    own = CBRanker(C, buffer_size=200, random_state=0).start(ranker.n_features_in_, np.arange(2))
+    record = own._record._replace(
+        position=ranker._record.position * [1, 0],
+        **{name: getattr(ranker._record, name) for name in ("sums", "history", "learned")},
     )
-    whole = merge(again, prior)
-    met = whole.n_pairs_ - prior.n_pairs_
-    right = whole.progressive_auc_ * whole.n_pairs_ - prior.progressive_auc_ * prior.n_pairs_
-    expected = (alone * prior.n_pairs_ + right) / (prior.n_pairs_ + met)
-    np.testing.assert_allclose(whole.progressive_auc_path_[prior.Cs_ == prior.C_], expected)
+    model = ranker.learned().models[number]
+    return own.like(own.learned()._replace(models={0: model}, buffer=ranker._buffer, record=record))
+
+
+def test_learners_that_no_two_rankers_have_in_common_end_the_choice():
+    X, y = real("german", 800)
+    shards = learned("cbr-auto", X, y, [300])
+    for shard, number in zip(shards, (3, 6), strict=True):
+        models = {number: shard.learned().models[number]}
+        shards[number // 6] = shard.like(shard.learned()._replace(models=models))
+    merged = merge(shards)
+    assert merged._halving.alive.tolist() == [6]  # it has led more rows
+    assert merged.Cs_[6] == merged.C_
+    assert np.isfinite(merged.predict_proba(X)).all()
+    assert merged.score(X, y) > 0.75
+
+
+def test_the_learner_that_forgets_begins_anew():
+    X, y = (np.concatenate([part] * 3) for part in real("german"))
+    shards = learned("cbr-auto", X, y, [1500])
+    assert all(9 in shard._halving.alive for shard in shards)
+    merged = merge(shards)
+    assert 9 not in merged._halving.alive
+    assert 9 in merged.partial_fit(X, y)._halving.alive
+
+
+# The record -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CBR)
+def test_the_auc_is_that_of_all_blocks_and_of_the_latest(name):
+    X, y = real("german")
+    shards = learned(name, X, y, [250, 500])
+    merged = merge(shards)
+    weights = [shard.progressive_auc_weight_ for shard in shards]
+    mean = np.average([shard.progressive_auc_ for shard in shards], weights=weights)
+    assert merged.progressive_auc_ == pytest.approx(mean, rel=1e-12)
+    assert merged.progressive_auc_weight_ == pytest.approx(sum(weights), rel=1e-12)
+    first, last = (shard.recent_auc_ for shard in shards[::2])
+    assert abs(merged.recent_auc_ - last) < abs(merged.recent_auc_ - first) or first == last
+    history = np.concatenate([shard.progressive_auc_history_ for shard in shards])
+    np.testing.assert_array_equal(merged.progressive_auc_history_["auc"], history["auc"])
+    assert (np.diff(merged.progressive_auc_history_["rows"]) > 0).all()
+
+
+def test_the_auc_of_a_further_round_counts_the_prior_once():
+    X, y = real("german")
+    prior = make("cbr").partial_fit(X[:400], y[:400])
+    shards = gone_on(prior, X[400:], y[400:], [300])
+    merged = merge(shards, prior)
+    known = prior.progressive_auc_ * prior.progressive_auc_weight_
+    new = [s.progressive_auc_ * s.progressive_auc_weight_ - known for s in shards]
+    weight = sum(s.progressive_auc_weight_ for s in shards) - prior.progressive_auc_weight_
+    assert merged.progressive_auc_ == pytest.approx((known + sum(new)) / weight, rel=1e-12)
+    rows = merged.progressive_auc_history_["rows"]
+    assert (np.diff(rows) > 0).all()
+    assert (rows[: len(prior.progressive_auc_history_)] <= 400).all()
+
+
+def calibration_error(probabilities, y):
+    bins = np.searchsorted(np.quantile(probabilities, np.arange(0.1, 1.0, 0.1)), probabilities)
+    here = [bins == one for one in range(10)]
+    return sum(abs((probabilities[i] - y[i]).sum()) for i in here) / len(y)
+
+
+@pytest.mark.parametrize("name", ["cbr", "cbr-diagonal", "cbr-auto", "cbr-auto-diagonal"])
+def test_probabilities_of_eight_shards_are_as_calibrated_as_those_of_one_pass(name):
+    X, y = real("magic04", scaling="standard")
+    errors = []
+    for seed in range(3):
+        mixed = np.random.RandomState(seed).permutation(len(y))
+        rows, test = mixed[: len(y) * 4 // 5], mixed[len(y) * 4 // 5 :]
+        cuts = np.linspace(0, len(rows), 9).astype(int)[1:-1]
+        whole = make(name).partial_fit(X[rows], y[rows])
+        merged = merge(learned(name, X[rows], y[rows], cuts))
+        said = [ranker.predict_proba(X[test])[:, 1] for ranker in (merged, whole)]
+        errors.append([calibration_error(probabilities, y[test]) for probabilities in said])
+    of_merged, of_whole = np.mean(errors, axis=0)
+    assert of_merged < of_whole + 0.015
 
 
 def test_of_very_many_names_the_first_that_differs_is_told():

@@ -166,10 +166,10 @@ FORGERIES = {
     ),
     "classes in disorder": (change({"array": ["<i8", [1, 0]]}, "model", "classes"), "in order"),
     "classes of no order": (change({"array": ["|O", [1, "a"]]}, "model", "classes"), "in order"),
-    "a threshold of no number": (change({"float": "nan"}, "model", "threshold"), "threshold is n"),
+    "an intercept of no number": (change({"float": "nan"}, "model", "intercept"), "intercept is not"),
     "features of no number": (change(-1, "model", "n_features"), "no ranker of -1 features"),
-    "features it has not": (change(3, "model", "n_features"), "should be float64 of shape (2, 3, 3)"),
-    "huge features": (change(HUGE, "model", "n_features"), "of shape (2, 3, 1000000000000)"),
+    "features it has not": (change(3, "model", "n_features"), "should be float64 of shape (2, 3)"),
+    "huge features": (change(HUGE, "model", "n_features"), "of shape (2, 1000000000000)"),
     "a huge buffer": (
         change(HUGE, "model", "began_with", "buffer_size"), "of shape (2, 1000000000000, 4)",
     ),
@@ -184,7 +184,7 @@ FORGERIES = {
     ),
     "another kind of rows": (change(True, "model", "sparse"), "began with makes no sense"),
     "another covariance": (
-        change("diagonal", "model", "began_with", "covariance"), "it should have the arrays",
+        change("diagonal", "model", "began_with", "covariance"), "it lacks the array model.G, which such a CBRanker has",
     ),
     "a beginning it has not": (change(1, "model", "began_with", "C"), "began with makes no sense"),
     "another shape": (

@@ -13,6 +13,7 @@ from forged_models import _trained as trained
 from forgery import seen_by
 from learners import assert_same, make
 from make_compatibility import FOLDER
+from real_data import real
 from scipy import sparse
 from tables import make as make_model
 from tables import run
@@ -79,7 +80,7 @@ def test_a_size_is_that_of_the_arrays_not_of_junk_beside_them(name, parameter):
         facts["model"][place][parameter] = 10**6
     with pytest.raises(ModelFileError, match=r"of shape \(2, .*1000000"):
         restore("model", arrays, facts)
-    with pytest.raises(ModelFileError, match="junk differs"):
+    with pytest.raises(ModelFileError, match="it has an array junk, which no such"):
         restore("model", arrays | {"model.junk": np.zeros(10**6, np.uint8)}, facts)
 
 
@@ -90,7 +91,7 @@ def test_a_size_that_is_not_said_is_the_usual_one():
     with pytest.raises(ModelFileError, match="what it began with makes no sense"):
         restore("model", arrays, facts)
     facts["model"]["began_with"]["buffer_size"] = 50
-    assert restore("model", arrays, facts).buffer_size == 50
+    assert restore("model", arrays, facts).buffer_size == "auto"
 
 
 def test_labels_of_a_huge_type_take_no_memory(tmp_path):
@@ -366,10 +367,10 @@ def test_the_progress_of_a_checkpoint_is_checked(tmp_path):
     checkpoint = checkpoint_of(tmp_path)
     arrays, facts = unpacked(checkpoint.path.read_bytes())
     odd = [None, True, -1, 2**63, 1.5, "1", [], {}]
-    changes = [
-        (name, value) for name in ("passes", "rows", "positives", "pairs_before") for value in odd
-    ]
+    changes = [(name, value) for name in ("passes", "rows", "positives") for value in odd]
     changes += [("auc_before", value) for value in (2.0, -1.0, 0, None)]
+    changes += [("weight_before", value) for value in (1e300, -1.0, 0, None)]
+    changes += [("pairs_before", 5)]
     changes += [("position", value) for value in (1, [], "a", {}, {"files": []})]
     changes += [("order", value) for value in (1, [], "a", {}, {"positives": 1})]
     for name, value in changes:
@@ -517,3 +518,114 @@ def test_names_of_an_earlier_file_take_a_few_times_their_size(folder):
         path = folder / f"earlier {number}"
         path.write_bytes(packed(arrays | {"columns.names": np.frombuffer(names, np.uint8)}, facts))
         assert_within(["inspect"], path, EARLIER / "trained.model", folder / "rows.csv")
+
+
+# The record ---------------------------------------------------------------------------------------
+
+
+def with_record(name="cbr-auto", rows=100):
+    """Return arrays and facts of a ranker in the midst of a block of its record."""
+    X, y = real("german", rows)
+    return gather(model=make(name).partial_fit(X, y))
+
+
+def first(value):
+    """Put a value at the first place of an array."""
+
+    def change(array):
+        array.flat[0] = value
+
+    return change
+
+
+def last(value):
+    """Put a value at the last place of an array."""
+
+    def change(array):
+        array.flat[-1] = value
+
+    return change
+
+
+def upright(array):
+    array[0, :3], array[1, :3] = [0.0, 5e-324, 1.0], [0.0, 1.0, 2.0]
+
+
+RECORDS = {
+    "a label that is none": ("labels", first(2), "record.labels is not from 0 to 1"),
+    "more rows than room": ("position", last(33), "the block of its record is not one"),
+    "an AUC above 1": ("evidence", first(1.5), "record.evidence is not from 0 to 1"),
+    "an AUC below 0": ("evidence", first(-0.5), "record.evidence is not from 0 to 1"),
+    "blocks better than they can be": ("sums", lambda sums: sums.__setitem__((0, 1), 1e6), "above 1"),
+    "a block better than it can be": ("history", lambda rows: rows.__setitem__((0, 1), 2.0), "above 1"),
+    "a block without rows": ("history", last(0.0), "a block of its record has no rows"),
+    "endless history": ("history", first(1e300), "record.history is not from 0 to"),
+    "another memory": ("memory", first(1.0), "neither the latest rows nor all"),
+    "an endless curve": ("curve", first(1e300), "record.curve is not"),
+    "an endless shape": ("shape", first(1e300), "record.shape is not"),
+    "an upright shape": ("shape", upright, "is upright"),
+    "far places": ("places", first(1e300), "record.places is not"),
+    "far places served": ("served", first(-1e300), "record.served is not"),
+    "negative counts": ("counts", lambda counts: counts.__setitem__((1, 3), -1.0), "less than nothing"),
+    "endless counts": ("counts", lambda counts: counts.__setitem__((0, 3), 1e300), "or too much"),
+    "counts at no place": ("counts", lambda counts: counts.__setitem__((2, 3), 1e9), "places that ther"),
+    "negative weight": ("weight", first(-1.0), "record.weight is not"),
+    "negative level": ("level", first(-1.0), "record.level is not"),
+    "negative errors": ("errors", last(-5.0), "knows less than nothing"),
+    "endless errors": ("errors", first(1e300), "record.errors is not"),
+    "negative share": ("share", first(-1.0), "record.share is not"),
+    "negative information": ("information", lambda some: np.negative(some, out=some), "less than nothin"),
+    "odd information": ("information", lambda some: some.__setitem__((0, 3), 50.0), "not symmetric"),
+    "endless information": ("information", last(1e300), "record.information is not"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("forgery", RECORDS)
+def test_a_forged_record_is_refused_with_its_reason(forgery):
+    field, change, reason = RECORDS[forgery]
+    arrays, facts = with_record()
+    change(arrays[f"model.record.{field}"])
+    with pytest.raises(ModelFileError, match=reason):
+        restore("model", arrays, facts)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"race.alive": [9], "record.places": 1}, "are not those it has"),
+        ({"race.alive": [0, 0]}, "are not those it has"),
+        ({"race.alive": [10, 0]}, "are not those it has"),
+    ],
+)
+def test_a_forged_choice_of_c_is_refused(changes, reason):
+    arrays, facts = with_record()
+    alive = np.array(changes["race.alive"])
+    arrays["model.race.alive"] = alive
+    arrays["model.record.places"] = arrays["model.record.places"][: alive.size]
+    for name in [name for name in arrays if name.startswith("model.rivals.")]:
+        arrays[name] = arrays[name][: alive.size - 1]
+    with pytest.raises(ModelFileError, match=reason):
+        restore("model", arrays, facts)
+
+
+def test_a_block_has_little_room_and_a_history_an_end():
+    arrays, facts = with_record()
+    for field in ("places", "served", "tested", "labels"):
+        array = arrays[f"model.record.{field}"]
+        arrays[f"model.record.{field}"] = np.zeros((*array.shape[:-1], 2000), array.dtype)
+    with pytest.raises(ModelFileError, match="the block of its record is not one"):
+        restore("model", arrays, facts)
+    arrays, facts = with_record()
+    arrays["model.record.history"] = np.ones((2049, 3))
+    with pytest.raises(ModelFileError, match="more blocks than it keeps"):
+        restore("model", arrays, facts)
+
+
+@pytest.mark.parametrize("name", ["cbr-auto", "cbr"])
+def test_a_buffer_has_the_room_that_a_ranker_gives_it(name):
+    X, y = real("german", 100)
+    arrays, facts = gather(model=make(name, buffer_size="auto").partial_fit(X, y))
+    rows = arrays["model.buffer.rows"]
+    arrays["model.buffer.rows"] = np.repeat(rows, 3, axis=1)
+    with pytest.raises(ModelFileError, match=f"room for {3 * rows.shape[1]} rows"):
+        restore("model", arrays, facts)

@@ -46,8 +46,9 @@ def assert_same(one, other):
     np.testing.assert_array_equal(one.covariance_, other.covariance_)
     np.testing.assert_array_equal(one.n_seen_, other.n_seen_)
     assert (one.n_pairs_, one.n_updates_) == (other.n_pairs_, other.n_updates_)
-    assert one.progressive_auc_ == other.progressive_auc_
-    assert one.threshold_ == other.threshold_
+    for name in ("progressive_auc_", "recent_auc_", "progressive_auc_history_"):
+        np.testing.assert_equal(getattr(one, name), getattr(other, name))
+    assert one.intercept_ == other.intercept_
 
 
 def assert_close(one, other):

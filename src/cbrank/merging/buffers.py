@@ -38,7 +38,7 @@ def merged(buffers: Sequence[Any], prior: Any, *, reservoir: bool) -> Any:
         )
         whole.size[label], whole.seen[label] = len(kept), came.sum()
         if "means" in whole._fields:
-            whole.means[label] = _mean_rows(buffers, label)
+            whole.means[label] = _mean_rows(buffers, label, known)
         for slot, (place, old) in enumerate(kept):
             for field in _OF_ROWS.intersection(whole._fields):
                 getattr(whole, field)[label, slot] = getattr(sources[place], field)[label, old]
@@ -58,10 +58,10 @@ def _equally_long(buffers: list[Any], reservoir: bool) -> list[Any]:
     return [kernels.buffers.with_fewer(buffer, fewest, reservoir=reservoir) for buffer in buffers]
 
 
-def _mean_rows(buffers: Sequence[Any], label: int) -> Any:
-    """Return the mean of the means of a class, those that rest on more rows weighing more."""
-    rows = np.minimum([buffer.seen[label] for buffer in buffers], kernels.prequential.MEMORY)
-    shares = rows / max(rows.sum(), 1.0)
+def _mean_rows(buffers: Sequence[Any], label: int, known: int) -> Any:
+    """Return the mean of the means of a class, those of more rows since the prior weighing more."""
+    rows = np.array([float(buffer.seen[label] - known) for buffer in buffers])
+    shares = rows / rows.sum() if rows.any() else np.full(len(rows), 1.0 / len(rows))
     return sum(share * buffer.means[label] for share, buffer in zip(shares, buffers, strict=True))
 
 

@@ -3,7 +3,7 @@
 A ranker whose C is a number has one learner, number 0.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,8 +27,7 @@ def chosen(learned: "Sequence[Learned]", prior: "Learned | None") -> Chosen:
     if left:
         return {number: (number,) * len(learned) for number in sorted(left)}
     leaders = tuple(_leader(part) for part in learned)
-    votes = np.zeros(FORGETFUL)
-    np.add.at(votes, leaders, [part.buffer.seen.sum() for part in learned])
+    votes = np.bincount(leaders, [part.buffer.seen.sum() for part in learned])
     return {int(votes.argmax()): leaders}
 
 
@@ -44,45 +43,50 @@ def _leader(part: "Learned") -> int:
 
 
 def taken_over(
-    record: Record,
+    merged: "Learned",
     numbers: Chosen,
-    models: Mapping[int, Any],
     learned: "Sequence[Learned]",
     rows: Sequence[tuple[NDArray[np.int64], Any]],
+    weights: Floats,
 ) -> Record:
-    """Return a record of what the merged models' learners have shown, given rows of each ranker.
+    """Return the record of a merged ranker, with what the learners of its models have shown.
 
-    Where the record knows class means of scores, they move by as much as the scores of buffered rows
-    do from the weights before to those of now.
+    `rows` are buffered ones of each ranker, with their labels, and `weights` those of the rankers.
+    Class means of scores move by as much as the scores of buffered rows do, from the weights before
+    to those of now.
     """
-    of_rows = np.array([max(float(part.record.learned[0]), 1.0) for part in learned])
-    names = ("level", "centre", "evidence")
-    changed = {name: getattr(record, name).copy() for name in names}
+    record = merged.record
+    level, centre, evidence = (
+        getattr(record, name).copy() for name in ("level", "centre", "evidence")
+    )
     for number, each in numbers.items():
-        for name, array in changed.items():
-            before = [
-                getattr(part.record, name)[own] for part, own in zip(learned, each, strict=True)
+        own = [(part.record, place) for part, place in zip(learned, each, strict=True)]
+        shown = [record.evidence[place] for record, place in own]
+        evidence[number] = np.average(shown, axis=0, weights=weights)
+        if record.origin.size:
+            apart = merged.buffer.means[1] - merged.buffer.means[0]
+            level[number] = [apart @ readout for readout in _readouts(merged.models[number])]
+        else:
+            before = [part.models[place] for part, place in zip(learned, each, strict=True)]
+            moved = [
+                record.centre[place] + _moves(old, merged.models[number], *some)
+                for (record, place), old, some in zip(own, before, rows, strict=True)
             ]
-            array[number] = np.average(before, axis=0, weights=of_rows)
-        if not record.origin.size:
-            own = [part.models[place] for place, part in zip(each, learned, strict=True)]
-            moves = [
-                _moves(old, models[number], *some) for old, some in zip(own, rows, strict=True)
-            ]
-            changed["centre"][number] += np.average(moves, axis=0, weights=of_rows)
-            negative, positive = changed["centre"][number].T
-            changed["level"][number] = np.maximum(positive - negative, 0.0)
-    return record._replace(**changed)
+            centre[number] = np.average(moved, axis=0, weights=weights)
+            level[number] = centre[number, :, 1] - centre[number, :, 0]
+    return record._replace(level=np.maximum(level, 0.0), centre=centre, evidence=evidence)
+
+
+def _readouts(model: Any) -> tuple[Floats, Floats]:
+    return model.mu, averaged_mean(model)
 
 
 def _moves(old: Any, new: Any, labels: NDArray[np.int64], rows: Any) -> Floats:
     """Return how far the mean score of rows of each class moves, by each readout: (readouts, 2)."""
     found = np.zeros((2, 2))
-    for readout, (one, other) in enumerate(
-        ((old.mu, new.mu), (averaged_mean(old), averaged_mean(new)))
-    ):
+    for readout, (before, now) in enumerate(zip(_readouts(old), _readouts(new), strict=True)):
         with np.errstate(over="ignore", invalid="ignore"):
-            moved = rows @ (other - one)[: rows.shape[1]]
+            moved = rows @ (now - before)[: rows.shape[1]]
         for label in range(2):
             if (labels == label).any() and np.isfinite(moved).all():
                 found[readout, label] = moved[labels == label].mean()

@@ -242,8 +242,7 @@ def deviation_of(record: Record, *, recent: bool = False) -> float:
 
 def merged(records: Sequence[Record], prior: Record | None) -> Record:
     """Return the record of rankers that learned apart, in this order; rows of a block are left out."""
-    rows = np.array([max(float(record.learned[0]), 1.0) for record in records])
-    first, last = records[0], records[-1]
+    weights, first, last = shares(records, prior), records[0], records[-1]
 
     def summed(field: str) -> NDArray[Any]:
         total = sum(getattr(record, field) for record in records)
@@ -252,9 +251,10 @@ def merged(records: Sequence[Record], prior: Record | None) -> Record:
         return np.asarray(total)
 
     def mean(field: str) -> Floats:
-        return np.average([getattr(record, field) for record in records], axis=0, weights=rows)
+        return np.average([getattr(record, field) for record in records], axis=0, weights=weights)
 
-    counts = _counts(sum(record.counts for record in records), summed("counts"))
+    every = np.sum([record.counts for record in records], axis=0)
+    counts = _counts(every, summed("counts"))
     whole = first._replace(
         memory=last.memory.copy(),
         counts=counts,
@@ -272,6 +272,13 @@ def merged(records: Sequence[Record], prior: Record | None) -> Record:
         history=_histories(records, prior),
     )
     return whole._replace(position=np.array([max(int(summed("position")[ROWS]), 0), 0]))
+
+
+def shares(records: Sequence[Record], prior: Record | None) -> Floats:
+    """Return the weights of rankers that learned apart: the rows that each has tested since."""
+    known = 0 if prior is None else int(prior.learned[0])
+    rows = np.array([float(record.learned[0] - known) for record in records])
+    return rows if rows.any() else np.ones(len(rows))
 
 
 def _curve(records: Sequence[Record]) -> Floats:

@@ -151,10 +151,11 @@ def _growth(
 def _refuse_misfits(arrays: Arrays, ranker: "Stateful", shapes: Shapes) -> None:
     """Refuse an array that a ranker would not have like this, if there is one."""
     fields, lengths = ranker._arrays(), dict[tuple[str, str], set[int]]()
-    if different := arrays.keys() ^ fields.keys():
-        raise ValueError(
-            f"it should have the arrays {', '.join(fields)}, and {min(different)} differs"
-        )
+    kind = type(ranker).__name__
+    if missing := fields.keys() - arrays.keys():
+        raise ValueError(f"it lacks the array {min(missing)}, which such a {kind} has")
+    if unknown := arrays.keys() - fields.keys():
+        raise ValueError(f"it has an array {min(unknown)}, which no such {kind} has")
     for name, array in _without_room(arrays).items():
         part, field = name.split(".")
         expected = list(shapes[name])

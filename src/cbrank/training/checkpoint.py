@@ -101,11 +101,10 @@ def _of_now(facts: dict[str, Any]) -> dict[str, Any]:
     Runs of version 0.1.0 did not look at the order of labels, and counted pairs. The AUC of their
     models is measured from here on.
     """
-    if "pairs_before" not in facts:
+    if "weight_before" in facts:
         return facts
-    new = {"order": None, "weight_before": 0.0} | facts | {"auc_before": 0.0}
-    del new["pairs_before"]
-    return new
+    kept = {name: value for name, value in facts.items() if name != "pairs_before"}
+    return kept | {"order": None, "weight_before": 0.0, "auc_before": 0.0}
 
 
 def _order_of(facts: Any) -> LabelOrder | None:
