@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from cbrank import kernels
-from cbrank.parameters import CBR, Table
+from cbrank.parameters import BUFFER_AT_FIRST, BUFFER_LATER, CBR, Table
 from cbrank.rankers import checks, halving, record
 from cbrank.rankers.base import DENSE_BLOCK, Batch, Ranker
 from cbrank.rankers.halving import Halving
@@ -206,7 +206,7 @@ class CBRanker(Ranker):
     def _capacity(self) -> int:
         if self.buffer_size != "auto":
             return int(self.buffer_size)
-        return halving.BUFFER_AT_FIRST if self.C == "auto" else halving.BUFFER_LATER
+        return BUFFER_AT_FIRST if self.C == "auto" else BUFFER_LATER
 
     def _record_shape(self) -> tuple[int, int, int]:
         return (halving.FORGETFUL + 1, halving.FORGETFUL, 2) if self.C == "auto" else (1, 1, 2)

@@ -41,7 +41,7 @@ def of_now(kind: "type[Stateful]", arrays: Arrays, facts: Facts) -> tuple[Arrays
     means, (learners, alive, readouts) = first.takes_dense_rows(), first._record_shape()
     n_features = _width(arrays, facts["n_features"])
     if "race.C" in arrays and "race.alive" in arrays:
-        new |= _halving(arrays, learners[0])
+        new |= _halving(arrays, learners)
         alive = arrays["race.alive"].size
     if "buffer.rows" in arrays:
         new["buffer.means"] = _means(arrays, n_features if means else 0)
