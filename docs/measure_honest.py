@@ -55,7 +55,9 @@ def noise(width, kind, in_runs, number):
 
 
 def noise_table():
-    print("| noise, columns | labels | " + " | ".join(KINDS) + " | largest error in standard errors |")
+    print(
+        "| noise, columns | labels | " + " | ".join(KINDS) + " | largest error in standard errors |"
+    )
     print("|---" * (len(KINDS) + 3) + "|")
     for width in (5, 50, 300):
         for in_runs in (False, True):

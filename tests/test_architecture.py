@@ -14,7 +14,9 @@ import cbrank
 
 SOURCE = Path(cbrank.__file__).parent
 LONGEST_CHAIN = 10
-MOST_FILES = 6  # from partial_fit to the kernel
+# From partial_fit to the kernel: the record that tests rows first, and calls that no interrupt parts, are
+# two of them.
+MOST_FILES = 8
 
 
 def name_of(path: Path) -> str:

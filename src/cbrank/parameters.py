@@ -201,6 +201,10 @@ def eta(of: str) -> Parameter:
     return Parameter("eta", (Number(float, 0.5, 1),), 0.7, text)
 
 
+# Rows of each class that a buffer of size "auto" keeps at first, and later: few rows have much to tell one
+# another, many make pairs enough by themselves.
+BUFFER_AT_FIRST, BUFFER_LATER = 200, 50
+
 BUFFER_SIZE = Parameter("buffer_size", (COUNT,), 50, "Rows kept of each class.")
 COVARIANCE = Parameter(
     "covariance",

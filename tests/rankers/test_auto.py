@@ -1,14 +1,18 @@
 """C chosen within the pass: learners that share rows and buffers, half of them dropped at a time."""
 
+import copy
+import itertools
+
 import numpy as np
 import pytest
 from learners import assert_same
 from real_data import real
+from record_oracles import blocks
 from scipy import sparse
 
 import cbrank
 from cbrank import CBRanker
-from cbrank.kernels.confidence import ROWS
+from cbrank.rankers.record import rows_left
 
 
 def auto(**parameters):
@@ -18,37 +22,81 @@ def auto(**parameters):
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])
 @pytest.mark.parametrize("policy", ["fifo", "reservoir"])
 @pytest.mark.parametrize("name", ["german", "svmguide3"])
-def test_the_winner_is_the_ranker_with_that_c(name, policy, covariance):
-    X, y = real(name)
+def test_every_learner_is_the_ranker_with_that_c(name, policy, covariance):
+    X, y = real(name, 1000)
     ranker = auto(policy=policy, covariance=covariance).fit(X, y)
-    alone = CBRanker(
-        C=ranker.C_, policy=policy, covariance=covariance, random_state=0
-    ).fit(X, y)  # fmt: skip
-    np.testing.assert_array_equal(ranker.coef_, alone.coef_)
-    np.testing.assert_array_equal(ranker.covariance_, alone.covariance_)
-    assert ranker.progressive_auc_ == alone.progressive_auc_
-    assert ranker.threshold_ == alone.threshold_
+    options = {"policy": policy, "covariance": covariance, "buffer_size": 200, "random_state": 0}
+    assert ranker._halving.C[ranker._numbers()[0]] == ranker.C_
+    for number, model in ranker._learners():  # none forgets where rows are shuffled
+        alone = CBRanker(C=ranker._halving.C[number], **options).fit(X, y)
+        for ours, theirs in zip(model, alone._model, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
 
 
-def test_the_winner_has_the_best_progressive_auc():
+def test_the_leader_has_the_best_evidence():
     X, y = real("german", 500)
-    ranker = auto().fit(X, y)
-    alone = [CBRanker(C=C, random_state=0).fit(X, y).progressive_auc_ for C in ranker.Cs_]
-    np.testing.assert_array_equal(ranker.progressive_auc_path_, alone)
-    assert ranker.progressive_auc_ == max(alone)
-    assert ranker.Cs_[np.argmax(alone)] == ranker.C_
+    ranker = auto(average=True).fit(X, y)
+    alone = [CBRanker(C=C, buffer_size=200, random_state=0).fit(X, y) for C in ranker.Cs_]
+    found = [one._record.evidence[0, 1] for one in alone]
+    np.testing.assert_array_equal(ranker.progressive_auc_path_, found)
+    assert ranker.Cs_[np.argmax(found)] == ranker.C_
 
 
 def test_the_better_half_goes_on():
-    X, y = real("magic04", 4200)
-    ranker, left = auto(), {}
-    for end in range(100, 4201, 100):
+    X, y = real("magic04", 4800)
+    ranker, left, paths = auto(forgetting=0.0), {}, {}
+    for end in range(100, 4801, 100):
         ranker.partial_fit(X[end - 100 : end], y[end - 100 : end], classes=[0, 1])
-        left[end] = len(ranker._halving.alive)
-    ends = (500, 600, 1000, 1100, 2000, 2100, 4000, 4100)
-    assert [left[end] for end in ends] == [9, 5, 5, 3, 3, 2, 2, 1]
-    rows = ranker._halving.tally[:, ROWS]
-    assert sorted(rows.tolist()) == [512] * 4 + [1024] * 2 + [2048] + [4096] + [4200]
+        left[end], paths[end] = {*ranker._halving.alive.tolist()}, ranker.progressive_auc_path_
+    # Blocks end at 517, 1048, 2114 and 4281 rows, the first after 512 and so on.
+    ends = (500, 600, 1000, 1100, 2100, 2200, 4200, 4300)
+    assert [len(left[end]) for end in ends] == [9, 5, 5, 3, 3, 2, 2, 1]
+    for before, after in ((500, 600), (1000, 1100), (2100, 2200), (4200, 4300)):
+        gone = left[before] - left[after]
+        assert left[after] < left[before]
+        assert max(paths[after][[*gone]]) <= max(paths[after][[*left[after]]])
+    for before, after in itertools.pairwise(sorted(paths)):  # the path of who left stays as it was
+        gone = sorted({*range(9)} - left[before])
+        np.testing.assert_array_equal(paths[after][gone], paths[before][gone])
+
+
+@pytest.mark.parametrize("policy", ["fifo", "reservoir"])
+@pytest.mark.parametrize(
+    ("covariance", "rows"),
+    [("full", np.asarray), ("diagonal", np.asarray), ("diagonal", sparse.csr_array)],
+)
+def test_the_buffer_shrinks_once_there_have_been_many_rows(rows, covariance, policy):
+    X, y = real("magic04", 1200)
+    end = next(end for end in blocks(1200) if end >= 1024)
+    ranker = auto(covariance=covariance, policy=policy)
+    ranker.partial_fit(rows(X[: end - 1]), y[: end - 1])
+    assert ranker._buffer.size.tolist() == [200, 200]
+    ranker.partial_fit(rows(X[end - 1 : end]), y[end - 1 : end])
+    labels, held = ranker.buffered_rows()
+    assert np.bincount(labels).tolist() == [50, 50]
+    held = held.toarray() if sparse.issparse(held) else held
+    for label in (0, 1):
+        own, came = held[labels == label], X[:end][y[:end] == label]
+        if policy == "fifo":
+            np.testing.assert_array_equal(own, came[-50:])
+        places = [np.flatnonzero((came == row).all(axis=1))[0] for row in own]
+        assert len({*places}) >= 49  # two rows of the set are equal
+        assert (policy == "fifo") == (min(places) >= len(came) - 50)
+    one = copy.deepcopy(ranker).partial_fit(rows(X[end:]), y[end:])
+    for row, label in zip(X[end:], y[end:], strict=True):
+        ranker.learn_one(row, label)
+    assert_same(ranker, one, rtol=1e-9, atol=1e-12)
+    alone = CBRanker(C=1.0).partial_fit(rows(X), y)
+    assert alone._buffer.size.tolist() == [50, 50]
+
+
+def test_one_more_learner_forgets_in_a_stream_and_none_where_rows_are_shuffled():
+    X, y = real("german", scaling="standard")
+    streamed, shuffled = auto().partial_fit(X, y), auto().fit(X, y)
+    assert 9 in streamed._halving.alive
+    assert 9 not in shuffled._halving.alive
+    assert 9 in shuffled.partial_fit(X, y)._halving.alive  # as it goes on in a stream
+    assert 9 not in auto(forgetting=0.0).partial_fit(X, y)._halving.alive
 
 
 @pytest.mark.parametrize("rows", [np.asarray, sparse.csr_array])
@@ -69,7 +117,7 @@ def test_dropping_does_not_depend_on_chunks(covariance, rows):
 def test_every_learner_meets_the_same_buffered_rows():
     X, y = real("german", 700)
     ranker = auto(policy="reservoir").partial_fit(X, y)
-    alone = CBRanker(C=1.0, policy="reservoir", random_state=0).partial_fit(X, y)
+    alone = CBRanker(C=1.0, policy="reservoir", buffer_size=200, random_state=0).partial_fit(X, y)
     for ours, theirs in zip(ranker._buffer, alone._buffer, strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
@@ -104,15 +152,21 @@ def test_features_that_come_late_reach_every_learner():
 def test_nobody_leaves_without_evidence():
     X, y = real("german", scaling="standard")
     negatives = X[y == 0]
-    ranker = auto().partial_fit(
+    ranker = auto(forgetting=0.0).partial_fit(
         np.tile(negatives, (8, 1)), np.zeros(8 * len(negatives), int), [0, 1]
     )
-    assert len(ranker._halving.alive) == 9
+
+    def left_at_the_end_of_the_block():
+        rows = np.arange(rows_left(ranker._record)) % len(negatives)
+        return len(ranker.partial_fit(negatives[rows], np.zeros(len(rows), int))._halving.alive)
+
+    assert left_at_the_end_of_the_block() == 9
     assert ranker.C_ == 2.0**-4
     rare = np.flatnonzero(y == 1)[:15]
-    assert len(ranker.partial_fit(X[rare], y[rare])._halving.alive) == 9
+    ranker.partial_fit(X[rare], y[rare])
+    assert left_at_the_end_of_the_block() == 9
     ranker.learn_one(X[y == 1][20], 1)
-    assert len(ranker._halving.alive) == 5
+    assert left_at_the_end_of_the_block() == 5
 
 
 def test_wide_rows_that_repeat_do_not_depend_on_chunks():
@@ -124,7 +178,10 @@ def test_wide_rows_that_repeat_do_not_depend_on_chunks():
     for begin in range(0, 600, 37):
         chunked.partial_fit(kinds[which][begin : begin + 37], y[begin : begin + 37], [0, 1])
     np.testing.assert_array_equal(chunked.progressive_auc_path_, whole.progressive_auc_path_)
-    np.testing.assert_allclose(chunked.coef_, whole.coef_, rtol=1e-6)
+    # Of four kinds of rows 126 directions are nothing but rounding, and the learners with a large C,
+    # which are in the mixture too, follow it: each weight is the same to 1e-5 of the largest.
+    largest = np.abs(whole.coef_).max()
+    np.testing.assert_allclose(chunked.coef_, whole.coef_, rtol=1e-6, atol=1e-5 * largest)
 
 
 def test_a_number_for_C_leaves_nothing_of_the_choice_behind(german, tmp_path):

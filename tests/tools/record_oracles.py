@@ -82,6 +82,10 @@ class Curve:
     def trend(self):
         return 0.0 if self.shuffled else self.errors[0] / (self.errors[1] + 5.0)
 
+    def rarity(self):
+        """Return how many times as many rows it takes for a tenth of them of the rarer class."""
+        return max(1.0, 0.1 * (self.share.sum() + 1) / (min(self.share) + 0.5))
+
     def log_odds(self, place):
         along, line = max(self.theta[1], 0.0), max(self.theta[2], 0.0)
         if along + line < 0.05:
@@ -100,7 +104,7 @@ class Curve:
     def learn(self, place, label):
         self.rows += 1
         memory = max(self.rows / 2, 16.0)
-        memory = memory if self.shuffled else min(memory, 1000.0)
+        memory = memory if self.shuffled else min(memory, 1000.0 * self.rarity())
         inputs = np.array([1.0, self.evidence(place), place, self.trend()])
         p = expit(np.clip(self.theta @ inputs, -30, 30))
         self.H = (1 - 1 / memory) * self.H + max(p * (1 - p), 1e-4) * np.outer(inputs, inputs)
@@ -177,11 +181,14 @@ class Honest:
         self.curve, self.held, self.end = Curve(shuffled), np.zeros(width), 32
         self.rows, self.history, self.parts = [], [], []
         self.counts = np.zeros((3, 128))
+        self.handicap = {}  # AUC that is taken from some learners
 
     def mix(self):
         """Return the weight of each readout served: e times as much for 0.01 more of AUC."""
         shares = {
-            (g, r): math.exp(self.auc[g, r] / 0.01) for g in self.learners for r in self.served
+            (g, r): math.exp((self.auc[g, r] - self.handicap.get(g, 0.0)) / 0.01)
+            for g in self.learners
+            for r in self.served
         }
         return {key: share / sum(shares.values()) for key, share in shares.items()}
 
@@ -201,7 +208,7 @@ class Honest:
         """
         mix = self.mix()
         best = max(mix, key=mix.get)
-        unit = self.anchor(*best, weights[best[0]][best[1]])[1]
+        unit = self.anchor(best[0], best[1], weights[best[0]][best[1]])[1]
         w, middle = 0.0, 0.0
         for (g, r), share in mix.items():
             if share <= 1e-6:
@@ -245,7 +252,8 @@ class Honest:
         size, self.rows = len(labels), []
         m, n = int(labels.sum()), int(size - labels.sum())
         kept = max(1 - 2 * size / self.end, 0.0)
-        kept = kept if self.shuffled else min(kept, math.exp(-size / 2000))
+        memory = 2000 * self.curve.rarity()
+        kept = kept if self.shuffled else min(kept, math.exp(-size / memory))
         if m and n:
             weight = 2 * m * n / size
             if self.held.any():

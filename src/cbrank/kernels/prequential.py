@@ -33,9 +33,9 @@ MEMORY = 50.0
 CURVE_MEMORY = 1000.0
 TREND_MEMORY = 15.0
 _TREND_PRIOR = 5.0  # weight of "no trend", in units of p (1 - p)
-# Least distance of the class means, as a share of its usual one: a readout whose classes meet for a
-# moment would otherwise outweigh all others.
-_LEAST_GAP = 0.25
+# Least unit, as a share of the usual distance of scores from the midpoint: where the class means meet,
+# as on noise or for a moment, a score says little and must not be blown up.
+_LEAST_UNIT = 0.5
 _FARTHEST = 20.0  # distances of a score from the midpoint that the curve takes seriously
 # Distances that a score is taken for at most in the mean of its class: a missing value of -3e38 would
 # outweigh all others for good. Not less: where columns are far from zero, all scores move by many.
@@ -86,7 +86,7 @@ class Block(NamedTuple):
 class Readouts(NamedTuple):
     """What is known of the readouts of all learners (g, readouts)."""
 
-    level: np.ndarray  # usual distance of the class means
+    level: np.ndarray  # usual distance of scores from the midpoint
     centre: np.ndarray  # (g, readouts, 2) means of the scores of each class
     evidence: np.ndarray  # AUC of late blocks
 
@@ -328,7 +328,7 @@ def find_shape(counts: np.ndarray, before: np.ndarray) -> np.ndarray:
 
 def unit_from(gap: float, level: float) -> float:
     """Return what scores are divided by: the distance of the class means, if it is not too small."""
-    unit = max(gap, _LEAST_GAP * level)
+    unit = max(gap, _LEAST_UNIT * level)
     return unit if 0.0 < unit < math.inf else 1.0
 
 
@@ -345,8 +345,8 @@ def _place(said, label, level, centre, memory, by_scores):
     place = (score - middle) / unit
     if not abs(place) < math.inf:
         place = 0.0
-    if abs(gap) < math.inf:
-        level[0] += (max(gap, 0.0) - level[0]) / min(memory, MEMORY)
+    if abs(score - middle) < math.inf:
+        level[0] += (abs(score - middle) - level[0]) / min(memory, MEMORY)
     if by_scores and abs(score) < math.inf:
         off = (score - centre[label]) / unit
         centre[label] += min(max(off, -_OUTLYING), _OUTLYING) * unit / memory

@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from cbrank import kernels
-from cbrank.parameters import CBR, Table
+from cbrank.parameters import BUFFER_AT_FIRST, BUFFER_LATER, CBR, Table
 from cbrank.rankers import checks, halving, record
 from cbrank.rankers.base import DENSE_BLOCK, Batch, Ranker
 from cbrank.rankers.halving import Halving
@@ -68,9 +68,12 @@ class CBRanker(Ranker):
         only if `C` is "auto".
     classes_ : ndarray of shape (2,)
         The labels; the second is the positive class.
-    threshold_ : float
-        Score from which rows are predicted positive: the optimal operating point of the training
-        rows after `fit`, of the buffered rows, at the stream's class shares, after `partial_fit`.
+    intercept_ : ndarray of shape (1,)
+        What is added to scores so that zero is the operating point.
+    progressive_auc_ : float
+        AUC of rows by the weights that were served before they were learned from.
+    recent_auc_ : float
+        The same over about the last thousand rows.
     n_seen_ : ndarray of shape (2,)
         Rows learned from, of the negative and of the positive class, in each pass anew.
     n_pairs_ : int
@@ -188,7 +191,7 @@ class CBRanker(Ranker):
 
     def _multiplies(self) -> bool:
         """Say whether matrix products may be needed, which threads share out."""
-        forgets = self.forgetting not in {"auto", 0.0} or hasattr(self, "_halving")
+        forgets = self.forgetting not in {"auto", 0.0} or halving.FORGETFUL in self._numbers()
         return self._is_full() and (forgets or self._learns_in_blocks())
 
     def _learners(self) -> Learners:
@@ -203,7 +206,7 @@ class CBRanker(Ranker):
     def _capacity(self) -> int:
         if self.buffer_size != "auto":
             return int(self.buffer_size)
-        return halving.BUFFER_AT_FIRST if self.C == "auto" else halving.BUFFER_LATER
+        return BUFFER_AT_FIRST if self.C == "auto" else BUFFER_LATER
 
     def _record_shape(self) -> tuple[int, int, int]:
         return (halving.FORGETFUL + 1, halving.FORGETFUL, 2) if self.C == "auto" else (1, 1, 2)

@@ -103,12 +103,12 @@ class CBRankerCV(CBRanker):
         Covariance of the weights, or their variances where it is diagonal.
     classes_ : ndarray of shape (2,)
         The labels; the second is the positive class.
-    threshold_ : float
-        Score from which rows are predicted positive: the optimal operating point of the training
-        rows after `fit`, of the buffered rows, at the stream's class shares, after `partial_fit`.
+    intercept_ : ndarray of shape (1,)
+        What is added to scores so that zero is the operating point.
     progressive_auc_ : float
-        Share of the pairs (new row, buffered row of the other class) that the mean ranked right
-        before the row was learned from, ties counted half.
+        AUC of rows by the weights that were served before they were learned from.
+    recent_auc_ : float
+        The same over about the last thousand rows.
     n_seen_ : ndarray of shape (2,)
         Rows learned from, of the negative and of the positive class.
     n_pairs_ : int

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cbrank.rankers import halving, record
+from cbrank.rankers import record
 
 if TYPE_CHECKING:
     from cbrank.rankers.state import Stateful
@@ -41,7 +41,7 @@ def of_now(kind: "type[Stateful]", arrays: Arrays, facts: Facts) -> tuple[Arrays
     means, (learners, alive, readouts) = first.takes_dense_rows(), first._record_shape()
     n_features = _width(arrays, facts["n_features"])
     if "race.C" in arrays and "race.alive" in arrays:
-        new |= _halving(arrays)
+        new |= _halving(arrays, learners)
         alive = arrays["race.alive"].size
     if "buffer.rows" in arrays:
         new["buffer.means"] = _means(arrays, n_features if means else 0)
@@ -91,11 +91,12 @@ def _width(arrays: Arrays, n_features: int) -> int:
     return n_features if n_features <= longest else 0
 
 
-def _halving(arrays: Arrays) -> Arrays:
+def _halving(arrays: Arrays, learners: int) -> Arrays:
+    """Return where learners stand, with one more, which will forget."""
     C = arrays["race.C"]
     return {
-        "race.C": np.append(C, C[:1]) if C.ndim == 1 and C.size == halving.FORGETFUL else C,
-        "race.forgetting": np.zeros(halving.FORGETFUL + 1),
+        "race.C": np.append(C, C[:1]) if C.ndim == 1 and C.size == learners - 1 else C,
+        "race.forgetting": np.zeros(learners),
         "race.alive": arrays["race.alive"],
     }
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbrank import kernels
+from cbrank.parameters import BUFFER_LATER
 from cbrank.rankers import record
 from cbrank.rankers.parts import assign, to_its_end, uninterrupted
 
@@ -44,8 +45,9 @@ _TEMPERATURE = 0.01
 # AUC by which a learner must be ahead per octave that its C is from the likeliest: where all are nearly
 # equal, as at the beginning of many streams, chance is not to choose an extreme one.
 _PER_OCTAVE = 0.00025
-# Rows kept of each class: few rows have much to tell one another, many make pairs enough by themselves.
-BUFFER_AT_FIRST, BUFFER_LATER, _LATER = 200, 50, 1024
+_MANY_ROWS = (
+    1024  # after which buffers keep fewer: from here on that ranks as well (docs/defaults.md)
+)
 
 
 class Halving(NamedTuple):
@@ -213,7 +215,7 @@ def _exchange(leading: Any, other: Any) -> list[Any]:
 
 def _buffer(ranker: "CBRanker") -> Any:
     """Return the buffer, with fewer rows once there have been many if its size is "auto"."""
-    grown = ranker.buffer_size == "auto" and ranker._buffer.seen.sum() >= _LATER
+    grown = ranker.buffer_size == "auto" and ranker._buffer.seen.sum() >= _MANY_ROWS
     if not grown:
         return ranker._buffer
     reservoir = ranker.policy == "reservoir"

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cbrank.parameters import BUFFER_AT_FIRST, BUFFER_LATER
 from cbrank.rankers import record
-from cbrank.rankers.halving import BUFFER_AT_FIRST, BUFFER_LATER, FORGETFUL
 
 if TYPE_CHECKING:
     from cbrank.rankers.state import Stateful
@@ -236,7 +236,7 @@ def _refuse_bad_halving(halving: Arrays, others: Arrays) -> None:
         len(set(alive.tolist())) != alive.size
         or alive.size != count + 1
         or (alive >= learners).any()
-        or not (alive != FORGETFUL).any()
+        or not (alive != learners - 1).any()
     ):
         raise ValueError("the learners left of its choice of C are not those it has")
     if not (halving["C"] > 0).all():
