@@ -116,3 +116,34 @@ def test_a_large_stream(name):
     ranker = make(name).partial_fit(X, y)
     assert np.isfinite(ranker.coef_).all()
     assert ranker.score(X, y) > 0.6
+
+
+EXTREME = {
+    "one column": lambda X: X[:, :1],
+    "constant": lambda X: np.full_like(X, 3.0),
+    "zero": lambda X: np.zeros_like(X),
+    "huge": lambda X: X * 1e300,
+    "tiny": lambda X: X * 1e-300,
+    "one huge cell": lambda X: np.where(np.arange(X.size).reshape(X.shape) == 700, 1e300, X),
+}
+
+
+@pytest.mark.parametrize("kind", EXTREME)
+@pytest.mark.parametrize("name", RANKERS)
+def test_what_rankers_say_is_finite_on_any_finite_rows(name, kind):
+    X, y = real("german", 600, "standard")
+    X = EXTREME[kind](X)
+    ranker = make(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        ranker.partial_fit(X, y)
+    assert np.isfinite(ranker.coef_).all()
+    assert np.isfinite(ranker.intercept_).all()
+    with np.errstate(over="ignore", invalid="ignore"):
+        probabilities = ranker.predict_proba(X)
+    assert np.isfinite(probabilities).all()
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+    for array in ranker._record:
+        assert np.isfinite(array).all()
+    auc = ranker.progressive_auc_
+    assert np.isnan(auc) or 0.0 <= auc <= 1.0

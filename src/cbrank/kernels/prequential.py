@@ -40,6 +40,7 @@ _FARTHEST = 20.0  # distances of a score from the midpoint that the curve takes 
 # Units that a score is taken for at most in the mean of its class and in the level: a missing value of
 # -3e38 would outweigh all others for good. Where all scores move by more, the level follows in some rows.
 _OUTLYING = 100.0
+_LARGEST_SQUARED = 1e154  # numbers from here on have squares that overflow
 _LARGEST_LOGIT = 30.0
 _LARGEST = np.finfo(np.float64).max
 _FLATTEST = 0.05  # least factors of the shape and of the place together
@@ -101,10 +102,11 @@ def _rate(buffer, label, trail):
 
 @jit
 def _remember(x, label, buffer, trail):
-    """Move the mean of a class towards a row; in this form no finite number overflows."""
+    """Move the mean of a class towards a row, but for numbers that no pair can be learned from."""
     means, rate = buffer.means, _rate(buffer, label, trail)
     for i in range(x.size):
-        means[label, i] = (1.0 - rate) * means[label, i] + rate * x[i]
+        if abs(x[i]) < _LARGEST_SQUARED:
+            means[label, i] = (1.0 - rate) * means[label, i] + rate * x[i]
 
 
 @jit
