@@ -56,8 +56,8 @@ def test_the_better_half_goes_on():
         assert left[after] < left[before]
         assert max(paths[after][[*gone]]) <= max(paths[after][[*left[after]]])
     for before, after in itertools.pairwise(sorted(paths)):  # the path of who left stays as it was
-        gone = sorted({*range(9)} - left[before])
-        np.testing.assert_array_equal(paths[after][gone], paths[before][gone])
+        left_out = sorted({*range(9)} - left[before])
+        np.testing.assert_array_equal(paths[after][left_out], paths[before][left_out])
 
 
 @pytest.mark.parametrize("policy", ["fifo", "reservoir"])

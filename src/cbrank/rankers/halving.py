@@ -119,7 +119,7 @@ def is_due(seen: Places, halving: Halving) -> bool:
     """Say whether the next cut is now."""
     left, doubled = FORGETFUL, 1
     learners = int((halving.alive != FORGETFUL).sum())
-    while left > learners:
+    while left > max(learners, 1):
         left, doubled = (left + 1) // 2, 2 * doubled
     enough = seen.sum() >= doubled * FIRST_CUT and seen.min() >= doubled * FEWEST_RARE
     return learners > 1 and bool(enough)
