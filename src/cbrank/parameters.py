@@ -98,8 +98,31 @@ def _short(value: Any) -> str:
     return repr(value)
 
 
+# What every ranker has once it has learned, beside what its own docstring lists.
+_SHARED_ATTRIBUTES = """\
+classes_ : ndarray of shape (2,)
+    The labels; the second is the positive class.
+intercept_ : ndarray of shape (1,)
+    What is added to scores so that zero is the operating point.
+progressive_auc_ : float
+    AUC of rows before they were learned from, in blocks, by the weights that were served at the beginning
+    of their block; NaN before a block is full. Passes after the first do not count.
+progressive_auc_interval_ : tuple of two floats
+    Its 95% confidence interval.
+progressive_auc_history_ : ndarray of shape (n_blocks,)
+    The same block by block: fields `rows` (so far), `auc` and `weight`.
+progressive_auc_weight_ : float
+    Effective number of rows behind it.
+recent_auc_, recent_auc_interval_ : float, tuple of two floats
+    The same over about the last thousand rows.
+n_features_in_ : int
+    Number of features.
+feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    Names of the features, where `X` is a data frame with string columns."""
+
+
 def documented(doc: str | None, table: Iterable[Parameter]) -> str | None:
-    """Return a class's docstring with the section of its parameters before that of its attributes."""
+    """Return a class's docstring with the sections of its parameters and of all its attributes."""
     if doc is None:  # python -OO
         return None
     lines = ["Parameters", "----------"]
@@ -109,8 +132,11 @@ def documented(doc: str | None, table: Iterable[Parameter]) -> str | None:
             parameter.text, 96, initial_indent=4 * " ", subsequent_indent=4 * " "
         )
     before, heading, after = inspect.cleandoc(doc).partition("Attributes\n----------\n")
-    before = before.rstrip() + "\n\n"
-    return before + "\n".join([*lines, "", heading]) + after + "\n"
+    if not heading:
+        return "\n\n".join([before.rstrip(), "\n".join(lines)]) + "\n"
+    own, _, rest = after.partition("\n\n")
+    parts = [before.rstrip(), "\n".join(lines), heading + own + "\n" + _SHARED_ATTRIBUTES, rest]
+    return "\n\n".join(parts) + "\n"
 
 
 def signature(table: Sequence[Parameter]) -> inspect.Signature:

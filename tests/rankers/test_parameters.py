@@ -72,7 +72,7 @@ def test_defaults_are_written_as_people_write_them():
 def test_parameters_of_a_class_without_attributes_come_last():
     table = (Parameter("p", (Number(float),), 0.5, "A share."),)
     assert parameters.documented("Rank.", table) == (
-        "Rank.\n\nParameters\n----------\np : float, default=0.5\n    A share.\n\n\n"
+        "Rank.\n\nParameters\n----------\np : float, default=0.5\n    A share.\n"
     )
 
 

@@ -193,13 +193,13 @@ class Honest:
         return {key: share / sum(shares.values()) for key, share in shares.items()}
 
     def anchor(self, g, r, w):
-        """Return midpoint and unit of a readout, whose weights are w, and the distance itself."""
+        """Return midpoint and unit of a readout, whose weights are w."""
         if self.by_rows:
             middle, gap = w @ self.means.mean(axis=0), w @ (self.means[1] - self.means[0])
         else:
             middle, gap = self.centre[g, r].mean(), np.diff(self.centre[g, r])[0]
-        unit = max(gap, 0.25 * self.level[g, r])
-        return middle, unit if 0 < unit < math.inf else 1.0, gap
+        unit = max(gap, 0.5 * self.level[g, r])
+        return middle, unit if 0 < unit < math.inf else 1.0
 
     def serve(self, weights):
         """Return the weights that are served, and their midpoint and unit.
@@ -213,7 +213,7 @@ class Honest:
         for (g, r), share in mix.items():
             if share <= 1e-6:
                 continue
-            own, of_own, _ = self.anchor(g, r, weights[g][r])
+            own, of_own = self.anchor(g, r, weights[g][r])
             w = w + share * unit / of_own * weights[g][r]
             middle += share * unit / of_own * own
         return SimpleNamespace(w=w, middle=middle, unit=unit)
@@ -232,12 +232,13 @@ class Honest:
         memory = min(count, max(50.0, count / 4) if self.shuffled else 50.0)
         for g in self.learners:
             for r, w in enumerate(weights[g]):
-                middle, unit, gap = self.anchor(g, r, w)
+                middle, unit = self.anchor(g, r, w)
                 places[g, r] = float(np.clip((w @ x - middle) / unit, -FARTHEST, FARTHEST))
-                self.level[g, r] += (max(gap, 0.0) - self.level[g, r]) / min(memory, 50.0)
+                usual = unit * min(abs(w @ x - middle) / unit, 100.0)
+                self.level[g, r] += (usual - self.level[g, r]) / min(memory, 50.0)
                 if not self.by_rows:
                     off = (w @ x - self.centre[g, r, label]) / unit
-                    self.centre[g, r, label] += np.clip(off, -1e8, 1e8) * unit / memory
+                    self.centre[g, r, label] += np.clip(off, -100, 100) * unit / memory
         place = sum(share * places[key] for key, share in mix.items())
         self.curve.learn(place, label)
         self.seen[label] += 1

@@ -83,9 +83,9 @@ def evaluate(
     --------
     >>> import numpy as np
     >>> y, scores = np.array([0, 0, 1, 0, 1, 1]), np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
-    >>> found = evaluate(y, scores, threshold=0.2)
+    >>> found = evaluate(y, scores, threshold=0.1)
     >>> round(found.auc.auc, 3), round(found.own.accuracy, 3), round(found.best.accuracy, 3)
-    (0.889, 0.833, 0.833)
+    (0.889, 0.667, 0.833)
     """
     best = optimal_operating_point(y, scores, pos_label=1).threshold
     return Evaluation(

@@ -37,9 +37,9 @@ _TREND_PRIOR = 5.0  # weight of "no trend", in units of p (1 - p)
 # as on noise or for a moment, a score says little and must not be blown up.
 _LEAST_UNIT = 0.5
 _FARTHEST = 20.0  # distances of a score from the midpoint that the curve takes seriously
-# Distances that a score is taken for at most in the mean of its class: a missing value of -3e38 would
-# outweigh all others for good. Not less: where columns are far from zero, all scores move by many.
-_OUTLYING = 1e8
+# Units that a score is taken for at most in the mean of its class and in the level: a missing value of
+# -3e38 would outweigh all others for good. Where all scores move by more, the level follows in some rows.
+_OUTLYING = 100.0
 _LARGEST_LOGIT = 30.0
 _LARGEST = np.finfo(np.float64).max
 _FLATTEST = 0.05  # least factors of the shape and of the place together
@@ -346,7 +346,7 @@ def _place(said, label, level, centre, memory, by_scores):
     if not abs(place) < math.inf:
         place = 0.0
     if abs(score - middle) < math.inf:
-        level[0] += (abs(score - middle) - level[0]) / min(memory, MEMORY)
+        level[0] += (min(abs(place), _OUTLYING) * unit - level[0]) / min(memory, MEMORY)
     if by_scores and abs(score) < math.inf:
         off = (score - centre[label]) / unit
         centre[label] += min(max(off, -_OUTLYING), _OUTLYING) * unit / memory

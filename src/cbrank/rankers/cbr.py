@@ -56,24 +56,19 @@ class CBRanker(Ranker):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features)
-        Mean of the weights, averaged over the stream if `average`.
+        Mean of the weights, averaged over the stream if `average`. If `C` is "auto", the mixture of
+        those of all learners left, in the unit of the one that weighs most.
     covariance_ : ndarray of shape (n_features, n_features) or (n_features,)
-        Covariance of the weights, or their variances where it is diagonal.
+        Covariance of the weights, or their variances where it is diagonal; of the learner that leads.
     C_ : float
-        The C that the ranker learns with: the one chosen so far if `C` is "auto".
+        The C that the ranker learns with: that of the learner that leads if `C` is "auto".
+    forgetting_ : float
+        Share of the evidence that it forgets per row.
     Cs_ : ndarray of shape (9,)
         Every C tried; only if `C` is "auto".
     progressive_auc_path_ : ndarray of shape (9,)
-        Progressive AUC of the learner with each of `Cs_`, for one that was dropped as it was then;
+        AUC of late blocks of the learner with each of `Cs_`, for one that was dropped as it was then;
         only if `C` is "auto".
-    classes_ : ndarray of shape (2,)
-        The labels; the second is the positive class.
-    intercept_ : ndarray of shape (1,)
-        What is added to scores so that zero is the operating point.
-    progressive_auc_ : float
-        AUC of rows by the weights that were served before they were learned from.
-    recent_auc_ : float
-        The same over about the last thousand rows.
     n_seen_ : ndarray of shape (2,)
         Rows learned from, of the negative and of the positive class, in each pass anew.
     n_pairs_ : int
@@ -82,10 +77,6 @@ class CBRanker(Ranker):
         Pairs that moved the model.
     diverged_ : bool
         Always False: this ranker does not diverge.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, where `X` is a data frame with string columns.
 
     References
     ----------
@@ -98,7 +89,7 @@ class CBRanker(Ranker):
     >>> X, y, facts = load("german")
     >>> ranker = CBRanker(random_state=0).fit(X[:800], y[:800])
     >>> round(ranker.score(X[800:], y[800:]), 2)
-    0.8
+    0.82
     """
 
     PARAMETERS: ClassVar[Table] = CBR
@@ -446,7 +437,7 @@ class CBRanker(Ranker):
         >>> ranker = CBRanker().partial_fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
         >>> scores, std = ranker.decision_function([[1.0, 0.0], [0.0, 1.0]], return_std=True)
         >>> scores.round(2)
-        array([0.05, 0.  ])
+        array([ 0.03, -0.03])
         >>> std.round(2)  # only the first feature has been seen to matter
         array([0.98, 1.  ])
         """

@@ -101,14 +101,6 @@ class CBRankerCV(CBRanker):
         Mean of the weights, averaged over the stream if `average`.
     covariance_ : ndarray of shape (n_features, n_features) or (n_features,)
         Covariance of the weights, or their variances where it is diagonal.
-    classes_ : ndarray of shape (2,)
-        The labels; the second is the positive class.
-    intercept_ : ndarray of shape (1,)
-        What is added to scores so that zero is the operating point.
-    progressive_auc_ : float
-        AUC of rows by the weights that were served before they were learned from.
-    recent_auc_ : float
-        The same over about the last thousand rows.
     n_seen_ : ndarray of shape (2,)
         Rows learned from, of the negative and of the positive class.
     n_pairs_ : int
@@ -117,10 +109,6 @@ class CBRankerCV(CBRanker):
         Pairs that moved the model.
     diverged_ : bool
         Always False: this ranker does not diverge.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, where `X` is a data frame with string columns.
 
     See Also
     --------

@@ -26,22 +26,10 @@ class SCWRanker(Ranker):
         Mean of the weights.
     covariance_ : ndarray of shape (n_features, n_features) or (n_features,)
         Covariance of the weights, or their variances where it is diagonal.
-    classes_ : ndarray of shape (2,)
-        The labels; the second is the positive class.
-    intercept_ : ndarray of shape (1,)
-        What is added to scores so that zero is the operating point.
-    progressive_auc_ : float
-        AUC of rows by the weights that were served before they were learned from.
-    recent_auc_ : float
-        The same over about the last thousand rows.
     n_seen_ : ndarray of shape (2,)
         Rows learned from, of the negative and of the positive class.
     diverged_ : bool
         Always False: this ranker does not diverge.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, where `X` is a data frame with string columns.
 
     References
     ----------

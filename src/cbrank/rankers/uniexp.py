@@ -20,22 +20,10 @@ class UniExpRanker(Ranker):
     ----------
     coef_ : ndarray of shape (1, n_features)
         Weights of the features.
-    classes_ : ndarray of shape (2,)
-        The labels; the second is the positive class.
-    intercept_ : ndarray of shape (1,)
-        What is added to scores so that zero is the operating point.
-    progressive_auc_ : float
-        AUC of rows by the weights that were served before they were learned from.
-    recent_auc_ : float
-        The same over about the last thousand rows.
     n_seen_ : ndarray of shape (2,)
         Rows learned from, of the negative and of the positive class.
     diverged_ : bool
         Whether the step was too large and learning stopped at the last sound weights.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, where `X` is a data frame with string columns.
 
     References
     ----------
