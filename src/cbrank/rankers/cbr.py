@@ -337,7 +337,7 @@ class CBRanker(Ranker):
         models, other._buffer, other._record = learned[:3]
         numbers = np.array([*models])
         if learned.halving is not None:
-            left = learned.halving._replace(alive=numbers)
+            other._halving = left = learned.halving._replace(alive=numbers)
             numbers = halving.ranked(left, learned.record.evidence, other._readouts())
             other._halving = left._replace(alive=numbers)
             other._others = halving.stack(
