@@ -238,7 +238,8 @@ class Honest:
                 self.level[g, r] += (usual - self.level[g, r]) / min(memory, 50.0)
                 if not self.by_rows:
                     off = (w @ x - self.centre[g, r, label]) / unit
-                    self.centre[g, r, label] += np.clip(off, -100, 100) * unit / memory
+                    rate = 1 / min(self.curve.share[label] + 1, memory)
+                    self.centre[g, r, label] += np.clip(off, -100, 100) * unit * rate
         place = sum(share * places[key] for key, share in mix.items())
         self.curve.learn(place, label)
         self.seen[label] += 1

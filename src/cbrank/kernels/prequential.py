@@ -338,8 +338,11 @@ _unit_of = jit(unit_from)
 
 
 @jit
-def _place(said, label, level, centre, memory, by_scores):
-    """Return where a note places its row, from the midpoint and in units; follow the classes."""
+def _place(said, label, level, centre, seen, memory, by_scores):
+    """Return where a note places its row, from the midpoint and in units; follow the classes.
+
+    `seen` are the rows of its class so far.
+    """
     score, gap, middle = said[SCORE], said[GAP], 0.0
     if by_scores:
         middle, gap = 0.5 * (centre[0] + centre[1]), centre[1] - centre[0]
@@ -351,7 +354,7 @@ def _place(said, label, level, centre, memory, by_scores):
         level[0] += (min(abs(place), _OUTLYING) * unit - level[0]) / min(memory, MEMORY)
     if by_scores and abs(score) < math.inf:
         off = (score - centre[label]) / unit
-        centre[label] += min(max(off, -_OUTLYING), _OUTLYING) * unit / memory
+        centre[label] += min(max(off, -_OUTLYING), _OUTLYING) * unit / min(seen + 1.0, memory)
     return min(max(place, -_FARTHEST), _FARTHEST)
 
 
@@ -452,11 +455,12 @@ def follow(said, tested, labels, learners, mix, block, readouts, state, by_score
     for row in range(labels.size):
         place, rows = 0.0, state.rows[0] + 1.0
         memory = min(rows, max(MEMORY, rows / 4.0) if shuffled else MEMORY)
+        label, seen = labels[row], state.share[labels[row]]
         for k in range(learners.size):
             g = learners[k]
             for r in range(said.shape[2]):
                 level, centre = readouts.level[g, r : r + 1], readouts.centre[g, r]
-                own = _place(said[k, row, r], labels[row], level, centre, memory, by_scores)
+                own = _place(said[k, row, r], label, level, centre, seen, memory, by_scores)
                 block.places[k, r, at] = own
                 place += mix[k, r] * own
         block.served[at], block.labels[at] = place, labels[row]
