@@ -168,7 +168,7 @@ def test_an_auc_of_which_nothing_is_known_of_late(tmp_path):
         f"r{row},{row % 7},{row % 5},{'no' if row % 3 else 'yes'}\n" for row in range(99)
     )
     model = make(tmp_path, text=f"row,age,income,clicked\n{rows}")
-    assert re.search(r"progressive AUC  0\.\d{4}, of late 0\.\d{4}\n", run("inspect", model).stdout)
+    assert re.search(r"progressive AUC  0\.\d{4}, recent 0\.\d{4}\n", run("inspect", model).stdout)
     ranker = cbrank.load(model)
     ranker._record.sums[1] = 0.0  # as after very many rows of one class
     cbrank.save(ranker, model)

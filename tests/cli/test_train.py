@@ -29,7 +29,7 @@ from cbrank.training.file_lock import lock_file
 def test_training_on_text_prints_one_line_and_leaves_a_model(here):
     out, err = call("train", "rows.svm", "-o", "m", "--C", "0.5")
     assert out == (
-        "Learned from 16,884 rows, 3,501 of them positive: progressive AUC 0.9456, AUC of late "
+        "Learned from 16,884 rows, 3,501 of them positive: progressive AUC 0.9456, recent AUC "
         "0.9489, 5 features, "
         "C 0.5. Model: m\n"
     )
@@ -60,7 +60,7 @@ def test_training_on_a_table_keeps_the_meaning_of_its_columns(here):
 def test_updating_goes_on_and_widens(here):
     call("train", "rows.svm", "--covariance", "diagonal", "--C", "1", "-o", "m")
     out, err = call("update", "m", "more.svm", "-o", "wide")
-    assert out.startswith("Learned from 700 rows, 147 of them positive: AUC of late 0.9")
+    assert out.startswith("Learned from 700 rows, 147 of them positive: recent AUC 0.9")
     assert out.endswith(", 7 features, C 1. Model: wide\n")
     assert err == ""
     assert Model.open("m").ranker.n_features_in_ == 5

@@ -1,6 +1,7 @@
 """Real streams as bad as they come: every ranker stays finite, or says why it stopped."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -118,7 +119,7 @@ def test_a_large_stream(name):
     assert ranker.score(X, y) > 0.6
 
 
-EXTREME = {
+EXTREME: dict[str, Any] = {
     "one column": lambda X: X[:, :1],
     "constant": lambda X: np.full_like(X, 3.0),
     "zero": np.zeros_like,

@@ -117,8 +117,8 @@ def _auc(facts: dict[str, Any]) -> str | None:
     overall, recent = facts["progressive_auc"], facts["recent_auc"]
     if overall is None:
         return None
-    # Where one class has been alone for very long, nothing is known of late.
-    return f"{overall:.4f}" + (f", of late {recent:.4f}" if recent is not None else "")
+    # Where one class has been alone for very long, nothing recent is known.
+    return f"{overall:.4f}" + (f", recent {recent:.4f}" if recent is not None else "")
 
 
 def _counts(facts: dict[str, Any]) -> list[str]:

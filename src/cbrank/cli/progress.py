@@ -217,7 +217,7 @@ class TextReporter(Reporter):
 
     def done(self, facts: dict[str, Any]) -> None:
         skipped, measured = facts["skipped"], (facts["progressive_auc"], facts["recent_auc"])
-        named = zip(("progressive AUC", "AUC of late"), measured, strict=True)
+        named = zip(("progressive AUC", "recent AUC"), measured, strict=True)
         aucs = [f"{name} {auc:.4f}" for name, auc in named if auc is not None]
         click.echo(
             f"Learned from {facts['rows']:,} rows, {facts['positives']:,} of them positive"
