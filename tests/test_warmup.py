@@ -69,8 +69,7 @@ def process(code_or_module, *arguments, **environment):
 
 
 COMPILED_NAMES = {"uniexp.learn", "uniexp.learn_sparse", "window_auc.slide"} | {
-    f"prequential.{name}"
-    for name in ("follow", "measure", "pair_auc", "find_shape", "place_of", "log_odds")
+    f"prequential.{name}" for name in ("follow", "measure", "pair_auc", "place_of", "log_odds")
 }
 
 

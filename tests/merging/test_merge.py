@@ -25,7 +25,7 @@ from cbrank.merging.buffers import _chances
 FIXED = [name for name in CBR if "auto" not in name]
 # How near trees come to lists, where not to rounding: without class means, the units in which learners
 # are mixed go by buffered rows, which each merge makes fewer.
-NEAR = {"cbr-auto-diagonal": 0.02}
+NEAR = {"cbr-auto-diagonal": 0.03}
 
 
 def parts(cuts, y):

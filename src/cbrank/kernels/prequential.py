@@ -283,8 +283,8 @@ def _count_places(places, labels, counts, kept):
         counts[2, k] += places[i]
 
 
-@kernel
-def find_shape(counts: np.ndarray, before: np.ndarray) -> np.ndarray:
+@jit
+def _find_shape(counts, before):
     """Return the shape that counts of places have, shrunk towards the shape before."""
     negatives, positives = counts[0].sum(), counts[1].sum()
     shape = np.zeros((2, SHAPE_KNOTS))
@@ -511,4 +511,4 @@ def measure(  # type: ignore[no-untyped-def]
                 evidence[learners[k], r] = (old * before + new * auc) / (old + new)
         weight[0] = old + new
     _count_places(served, labels, counts, kept)
-    shape[:] = find_shape(counts, shape)
+    shape[:] = _find_shape(counts, shape)

@@ -52,8 +52,8 @@ def taken_over(
     """Return the record of a merged ranker, with what the learners of its models have shown.
 
     `rows` are buffered ones of each ranker, with their labels, and `weights` those of the rankers.
-    Class means of scores move by as much as the scores of buffered rows do, from the weights before
-    to those of now.
+    Class means of scores move, and the usual distance from the midpoint stretches, by as much as
+    for buffered rows, from the weights before to those of now.
     """
     record = merged.record
     level, centre, evidence = (
@@ -63,22 +63,41 @@ def taken_over(
         own = [(part.record, place) for part, place in zip(learned, each, strict=True)]
         shown = [record.evidence[place] for record, place in own]
         evidence[number] = np.average(shown, axis=0, weights=weights)
-        if record.origin.size:
+        before = [part.models[place] for part, place in zip(learned, each, strict=True)]
+        now = merged.models[number]
+        if (
+            record.origin.size
+        ):  # a few rows will tell the usual distance; till then, that of the means
             apart = merged.buffer.means[1] - merged.buffer.means[0]
-            level[number] = [apart @ readout for readout in _readouts(merged.models[number])]
+            level[number] = [abs(apart @ readout) for readout in _readouts(now)]
         else:
-            before = [part.models[place] for part, place in zip(learned, each, strict=True)]
-            moved = [
-                record.centre[place] + _moves(old, merged.models[number], *some)
-                for (record, place), old, some in zip(own, before, rows, strict=True)
+            each_own = list(zip(own, before, rows, strict=True))
+            far = [
+                record.level[place] * _stretch(old, now, some[1])
+                for (record, place), old, some in each_own
             ]
+            moved = [
+                record.centre[place] + _moves(old, now, *some)
+                for (record, place), old, some in each_own
+            ]
+            level[number] = np.average(far, axis=0, weights=weights)
             centre[number] = np.average(moved, axis=0, weights=weights)
-            level[number] = centre[number, :, 1] - centre[number, :, 0]
-    return record._replace(level=np.maximum(level, 0.0), centre=centre, evidence=evidence)
+    return record._replace(level=level, centre=centre, evidence=evidence)
 
 
 def _readouts(model: Any) -> tuple[Floats, Floats]:
     return model.mu, averaged_mean(model)
+
+
+def _stretch(old: Any, new: Any, rows: Any) -> Floats:
+    """Return by which factor scores of rows lie farther apart, by each readout: (readouts,)."""
+    factors = np.ones(2)
+    for readout, weights in enumerate(zip(_readouts(old), _readouts(new), strict=True)):
+        with np.errstate(over="ignore", invalid="ignore"):
+            before, now = (np.std(rows @ each[: rows.shape[1]]) for each in weights)
+        if before > 0.0 and np.isfinite([before, now]).all():
+            factors[readout] = now / before
+    return factors
 
 
 def _moves(old: Any, new: Any, labels: NDArray[np.int64], rows: Any) -> Floats:

@@ -258,7 +258,7 @@ def merged(records: Sequence[Record], prior: Record | None) -> Record:
     whole = first._replace(
         memory=last.memory.copy(),
         counts=counts,
-        shape=kernels.prequential.find_shape(counts, first.shape),
+        shape=_shape_of(counts, first),
         level=mean("level"),
         centre=mean("centre"),
         evidence=mean("evidence"),
@@ -279,6 +279,16 @@ def shares(records: Sequence[Record], prior: Record | None) -> Floats:
     known = 0 if prior is None else int(prior.learned[0])
     rows = np.array([float(record.learned[0] - known) for record in records])
     return rows if rows.any() else np.ones(len(rows))
+
+
+def _shape_of(counts: Floats, record: Record) -> Floats:
+    """Return the shape of the curve by some counts: that after a block without rows."""
+    shape, rows, numbers = record.shape.copy(), np.zeros(0), np.zeros(0, np.int64)
+    places, evidence, weight = record.places[:0, :, :0], record.evidence.copy(), np.zeros(1)
+    kernels.prequential.measure(
+        places, rows, numbers, numbers, 1.0, evidence, weight, counts.copy(), shape
+    )
+    return shape
 
 
 def _curve(records: Sequence[Record]) -> Floats:
