@@ -55,9 +55,8 @@ def mean(ranker):
 
 
 def assert_same(one, other, rtol=1e-8):
-    scale = np.abs(one.coef_).max()
-    np.testing.assert_allclose(one.coef_, other.coef_, rtol=0, atol=rtol * scale)
-    np.testing.assert_allclose(mean(one), mean(other), rtol=0, atol=rtol * scale)
+    for ours, theirs in ((one.coef_, other.coef_), (mean(one), mean(other))):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=rtol * np.abs(ours).max())
     deviations = np.sqrt(one.covariance_ if one.covariance_.ndim == 1 else np.diag(one.covariance_))
     outer = deviations**2 if one.covariance_.ndim == 1 else np.outer(deviations, deviations)
     np.testing.assert_allclose(one.covariance_ / outer, other.covariance_ / outer, atol=rtol)

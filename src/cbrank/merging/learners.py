@@ -65,9 +65,8 @@ def taken_over(
         evidence[number] = np.average(shown, axis=0, weights=weights)
         before = [part.models[place] for part, place in zip(learned, each, strict=True)]
         now = merged.models[number]
-        if (
-            record.origin.size
-        ):  # a few rows will tell the usual distance; till then, that of the means
+        if record.origin.size:
+            # A few rows will tell the usual distance; until then, that of the means is taken.
             apart = merged.buffer.means[1] - merged.buffer.means[0]
             level[number] = [abs(apart @ readout) for readout in _readouts(now)]
         else:
