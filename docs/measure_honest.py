@@ -3,7 +3,7 @@
     python docs/measure_honest.py > docs/_honest_table.md
 
 Noise: 4,000 rows of normal columns, 10% positive, or labels that come in runs of 50 rows on average, 30%
-of them positive; 10 streams each. Data sets: one pass over 80% of at most 8,000 rows, raw columns, ten
+of them positive; 20 streams each. Data sets: one pass over 80% of at most 8,000 rows, raw columns, ten
 random splits; rows of the other 20% test. The adult table (its words one-hot) is read from the folder
 `tables` of CBRANK_DATA if it is there. The expected calibration error is over 15 groups of equally many
 rows of all splits together: part of it is chance, as the column for logistic regression shows.
@@ -27,7 +27,7 @@ from cbrank import CBRanker, datasets
 
 RUNS = 10
 ROWS = 8000
-STREAMS = 10
+STREAMS = 20
 KINDS = {
     "full": {},
     "diagonal": {"covariance": "diagonal"},
