@@ -8,27 +8,24 @@ the next. Every 100 rows are scored by the ranker as it is and then learned from
 each such block, since scores of different times cannot be compared, averaged over the second half.
 """
 
-import functools
 import sys
 
 import numpy as np
+from joblib import Parallel, delayed
 
 import cbrank
 from cbrank import CBRanker, datasets
 
 SHARES = [0.0, 1e-4, 1e-3, 3e-3, 1e-2, "auto"]
-ROWS, SEEDS, BLOCK = 8000, 5, 100
+ROWS, SEEDS, BLOCK = 8000, 3, 100
 NAMES = ["german", "spambase", "magic04", "covtype"]
 CHANGES = ["nothing", "columns", "labels"]
 LONG = 40_000  # rows of covtype in the order of its file
 
 
-rows_of = functools.cache(datasets.load)
-
-
 def stream(name, change, seed):
     """Return rows and labels, with the change half-way."""
-    X, y, _ = rows_of(name)
+    X, y, _ = datasets.load(name)
     if change == "by itself":
         return X[:LONG], y[:LONG]
     random = np.random.RandomState(seed)
@@ -60,7 +57,9 @@ def measure(name, change, share, seed):
 
 def row(name, change):
     seeds = [0] if change == "by itself" else range(SEEDS)
-    aucs = [np.mean([measure(name, change, share, seed) for seed in seeds]) for share in SHARES]
+    tasks = [(name, change, share, seed) for share in SHARES for seed in seeds]
+    found = Parallel(-1)(delayed(measure)(*task) for task in tasks)
+    aucs = np.reshape(found, (len(SHARES), len(seeds))).mean(axis=1)
     told = [f"{auc:.3f}" for auc in aucs]
     told = [f"**{auc}**" if auc == max(told) else auc for auc in told]
     rows = len(stream(name, change, 0)[1])

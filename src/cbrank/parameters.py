@@ -292,7 +292,7 @@ CBR: Table = (
         "Share of the evidence forgotten per row, for streams that change: 1e-3 is a memory of about "
         "1,000 rows. The covariance widens towards its start by as much, and the average keeps up. "
         'With "auto" nothing is forgotten; where C is "auto" too and rows come in their order, one '
-        'learner that forgets 0.003 is in the mixture. With `policy` "fifo" the buffer forgets too.',
+        'learner that forgets 0.001 is in the mixture. With `policy` "fifo" the buffer forgets too.',
     ),
     *common("C", "the shuffling and of the reservoir"),
 )

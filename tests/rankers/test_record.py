@@ -147,7 +147,7 @@ class Mixture:
         if rows >= 512 and self.FORGETFUL not in self.alone:
             self.likely[self.FORGETFUL] = self.likely[self.leader]
             honest.handicap[self.FORGETFUL] = honest.handicap[self.leader]
-            forgetful = copy.deepcopy(self.alone[self.leader]).set_params(forgetting=0.003)
+            forgetful = copy.deepcopy(self.alone[self.leader]).set_params(forgetting=0.001)
             self.alone[self.FORGETFUL] = forgetful
             for known in (honest.level, honest.centre, honest.auc):
                 known[self.FORGETFUL] = known[self.leader]

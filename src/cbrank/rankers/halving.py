@@ -37,8 +37,9 @@ FEWEST_RARE = 16  # of them of the rarer class
 _EXPONENTS = np.arange(-12, 5, 2)  # powers of 2, from what raw columns to what scaled ones need
 _LIKELIEST = -4.0  # best over the benchmark sets (docs/defaults.md): the nearest leads among equals
 FORGETFUL = len(_EXPONENTS)  # number of the learner that forgets
-# What it forgets per row: streams that change want 0.001 to 0.01 (docs/streams.md).
-FORGETS = 0.003
+# What it forgets per row: streams that change want 0.001 to 0.01 (docs/_drift_table.md), and the mixture
+# with one that forgets nothing is best, or nearly, with the least of these.
+FORGETS = 0.001
 # Difference of two AUCs that makes one readout weigh e times the other. Between 0.005 and 0.02 nothing
 # changes by more than chance (docs/defaults.md).
 _TEMPERATURE = 0.01
