@@ -37,6 +37,9 @@ _TREND_PRIOR = 5.0  # weight of "no trend", in units of p (1 - p)
 # as on noise or for a moment, a score says little and must not be blown up.
 _LEAST_UNIT = 0.5
 _FARTHEST = 20.0  # distances of a score from the midpoint that the curve takes seriously
+# Places are multiples of 1 / _FINEST: rows that are equal are ties, whatever the rounding of their scores,
+# which depends on how a stream is cut into chunks.
+_FINEST = 2.0**30
 # Units that a score is taken for at most in the mean of its class and in the level: a missing value of
 # -3e38 would outweigh all others for good. Where all scores move by more, the level follows in some rows.
 _OUTLYING = 100.0
@@ -355,7 +358,7 @@ def _place(said, label, level, centre, seen, memory, by_scores):
     if by_scores and abs(score) < math.inf:
         off = (score - centre[label]) / unit
         centre[label] += min(max(off, -_OUTLYING), _OUTLYING) * unit / min(seen + 1.0, memory)
-    return min(max(place, -_FARTHEST), _FARTHEST)
+    return round(min(max(place, -_FARTHEST), _FARTHEST) * _FINEST) / _FINEST
 
 
 # The curve ----------------------------------------------------------------------------------------
