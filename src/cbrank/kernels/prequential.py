@@ -1,8 +1,9 @@
 """Test, then learn: what a learner says of each row before it learns from it.
 
 Kernels note the score of a row as it arrives (`foretell`), so that the notes are honest: no row has
-taught the weights that judge it. From the notes follow, at the end of a block of rows or when someone
-asks (`follow`), the curve from scores to probabilities, and at the end of a block (`pair_auc`) the AUC.
+taught the weights that judge it. The notes on the rows of one call, or of as many as the block has room
+for, move the curve from scores to probabilities (`follow`); those on a whole block give its AUC
+(`pair_auc`), the evidence for each readout and the shape of the curve (`measure`).
 
 A pairwise ranker has no intercept: as its weights move, all scores move with them, by far more than
 rows differ if columns are far from zero. So a score is taken from the midpoint of the two class means
@@ -37,8 +38,8 @@ _TREND_PRIOR = 5.0  # weight of "no trend", in units of p (1 - p)
 # as on noise or for a moment, a score says little and must not be blown up.
 _LEAST_UNIT = 0.5
 _FARTHEST = 20.0  # distances of a score from the midpoint that the curve takes seriously
-# Places are multiples of 1 / _FINEST: rows that are equal are ties, whatever the rounding of their scores,
-# which depends on how a stream is cut into chunks.
+# Places are multiples of 1 / _FINEST, far coarser than the rounding of scores, which depends on how a
+# stream is cut into chunks: what is equal but for rounding is a tie, however rows come.
 _FINEST = 2.0**30
 # Units that a score is taken for at most in the mean of its class and in the level: a missing value of
 # -3e38 would outweigh all others for good. Where all scores move by more, the level follows in some rows.
@@ -57,9 +58,7 @@ class Trail(NamedTuple):
     """What a learner is tested by, and where it notes what it says of rows."""
 
     held: np.ndarray  # (d,) weights by which the block is tested
-    origin: (
-        np.ndarray
-    )  # (d,) rows are taken from here, which saves digits; empty without class means
+    origin: np.ndarray  # (d,) subtracted from rows, which saves digits; empty without class means
     memory: np.ndarray  # (1,) rows of its class that a class mean remembers
     said: np.ndarray  # (rows, readouts, 2) score and gap
     tested: np.ndarray  # (rows,) score by the held weights
