@@ -1,8 +1,8 @@
 """The honest record of a ranker: how it did on rows before it learned from them.
 
 Rows are tested, then learned from, in blocks (see ``kernels.prequential``). The record is a tuple of
-arrays, like a model: it is saved, resized and merged with it. `begin`, `noted` and `ended` give new
-ones or say how one changes; nothing here changes a ranker.
+arrays, like a model: it is saved, resized and merged with it. `begin`, `measured`, `next_block` and
+`merged` give new ones, `noted` says how one changes; nothing here changes a ranker.
 """
 
 import math

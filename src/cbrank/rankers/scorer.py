@@ -276,12 +276,13 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class.
 
-        A logistic curve of the scores, learned within the pass from scores that rows had before they
-        were learned from. In a stream the curve follows: it remembers about a thousand rows, takes
-        scores from the midpoint of the latest rows of the two classes, and knows whether the latest
-        labels were above or below what it said. So probabilities of different moments can be
-        compared. They hold for rows that come next, and for the share of positives in the stream,
-        whatever the class weights.
+        The log odds are the sum of a curve that rises with the score (piecewise linear, of any such
+        shape), of a straight line in the score, and of the trend of the latest errors, all learned
+        within the pass from scores that rows had before they were learned from. In a stream this
+        follows: the curve remembers about a thousand rows, takes scores from the midpoint of the
+        latest rows of the two classes, and the trend says whether the latest labels were above or
+        below what was expected. So probabilities of different moments can be compared. They hold for
+        rows that come next, and for the share of positives in the stream, whatever the class weights.
 
         Parameters
         ----------
