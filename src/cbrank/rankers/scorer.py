@@ -171,8 +171,8 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """Return what the errors of the latest rows add to log odds."""
         if record.shuffled(self._record):
             return 0.0
-        trend = kernels.prequential.trend_from(self._record.errors)
-        return float(self._record.curve[kernels.prequential.TREND] * trend)
+        trend = kernels.calibration.trend_from(self._record.errors)
+        return float(self._record.curve[kernels.calibration.TREND] * trend)
 
     @property
     def intercept_(self) -> NDArray[np.float64]:
@@ -193,7 +193,7 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def _intercept_at(self, log_odds: float) -> float:
         """Return the intercept with which zero is where the curve has these log odds."""
         anchor, wanted = self._served_anchor(), log_odds - self._trend()
-        place = kernels.prequential.place_of(wanted, self._record.shape, self._record.curve)
+        place = kernels.calibration.place_of(wanted, self._record.shape, self._record.curve)
         intercept = -(anchor.middle + anchor.unit * place)
         return float(intercept) if np.isfinite(intercept) else 0.0
 
@@ -314,7 +314,7 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """
         anchor, held = self._served_anchor(), self._record
         places = np.nan_to_num((np.asarray(scores) - anchor.middle) / anchor.unit)
-        log_odds = kernels.prequential.log_odds(places, held.shape, held.curve)
+        log_odds = kernels.calibration.log_odds(places, held.shape, held.curve)
         return log_odds + self._trend()
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
