@@ -97,6 +97,7 @@ def _halving(arrays: Arrays, learners: int) -> Arrays:
     return {
         "race.C": np.append(C, C[:1]) if C.ndim == 1 and C.size == learners - 1 else C,
         "race.forgetting": np.zeros(learners),
+        "race.reach": np.zeros(learners, np.int64),
         "race.alive": arrays["race.alive"],
     }
 

@@ -155,6 +155,14 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         view.__dict__.update(self.__dict__)
         return view
 
+    def _check_rows(self, X: Any, *, reset: bool) -> Any:
+        """Return checked rows of as many features as the model has."""
+        return checks.check_rows(self, X, reset=reset)
+
+    def _width(self) -> int:
+        """Return how many features the model has."""
+        return int(self.n_features_in_)
+
     def _numbers(self) -> NDArray[np.int64]:
         """Return the numbers of the learners, the leader's first."""
         return _ONLY
@@ -252,7 +260,7 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         indptr = np.concatenate([[0], np.cumsum(length)])
         at = np.arange(indptr[-1]) + np.repeat(begin - indptr[:-1], length)
         indices = buffer.indices.ravel()[at]
-        width = max(self.n_features_in_, int(indices.max(initial=0)) + 1)
+        width = max(self._width(), int(indices.max(initial=0)) + 1)
         rows = (buffer.values.ravel()[at], indices, indptr)
         return labels, sp.csr_array(rows, shape=(len(length), width))
 
@@ -270,7 +278,7 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             The scores.
         """
         check_is_fitted(self)
-        X, now = checks.check_rows(self, X, reset=False), self._of_now()
+        X, now = self._check_rows(X, reset=False), self._of_now()
         return now._scores(X) + now._intercept_now()
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -295,7 +303,7 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             The probabilities of the negative and of the positive class.
         """
         check_is_fitted(self)
-        X, now = checks.check_rows(self, X, reset=False), self._of_now()
+        X, now = self._check_rows(X, reset=False), self._of_now()
         positive = expit(now.log_odds(now._scores(X)))
         return np.column_stack([1.0 - positive, positive])
 
