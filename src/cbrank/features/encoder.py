@@ -154,16 +154,15 @@ class TableEncoder(Owner, TransformerMixin, BaseEstimator):
         """Return the kinds that were asked for, by name."""
         asked = {}
         for column, kind in (self.kinds or {}).items():
-            if isinstance(column, Integral) and 0 <= column < len(names):
-                column = names[int(column)]  # noqa: PLW2901
-            if column not in names:
+            name = names[column] if column in range(len(names)) else column
+            if name not in names:
                 raise ValueError(f"`kinds` names column {column!r}, which X does not have.")
             if kind not in KINDS:
                 raise ValueError(
                     f"`kinds` says that column {column!r} is {kind!r}: use one of "
                     f"{', '.join(map(repr, KINDS))}."
                 )
-            asked[column] = kind
+            asked[name] = kind
         return asked
 
     # The stream ----------------------------------------------------------------------------------
@@ -360,13 +359,9 @@ class TableEncoder(Owner, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         with self._own.lock:
-            settings = self._encoding.settings
             arrays, decisions = self._encoding.save()
             facts: dict[str, Any] = {
-                "pieces": settings.pieces,
-                "kinds": dict(settings.asked),
-                "max_categories": settings.most_categories,
-                "names": [*settings.names],
+                **self._encoding.settings.facts(),
                 "named": hasattr(self, "feature_names_in_"),
                 "decisions": decisions,
                 "settled": self._settled,
@@ -398,23 +393,13 @@ class TableEncoder(Owner, TransformerMixin, BaseEstimator):
         ValueError
             If the state is inconsistent.
         """
-        names, named, settled = (facts.get(name) for name in ("names", "named", "settled"))
-        if (
-            not isinstance(names, list)
-            or not names
-            or not all(isinstance(name, str) for name in names)
-            or len({*names}) < len(names)
-            or type(named) is not bool
-            or type(settled) is not int
-            or settled < 0
-            or any(type(facts.get(name)) is not int for name in ("pieces", "max_categories"))
-            or not isinstance(facts.get("kinds"), dict)
-        ):
+        settings = Settings.from_facts(facts)
+        named, settled = facts.get("named"), facts.get("settled")
+        if type(named) is not bool or type(settled) is not int or settled < 0:
             raise ValueError("its TableEncoder makes no sense")
-        encoder = cls(facts["pieces"], facts["kinds"] or None, facts["max_categories"])
-        encoder._begin(Table(names, [], named))
+        encoder = cls(settings.pieces, facts["kinds"] or None, settings.most_categories)
+        encoder._begin(Table(settings.names, [], named))
         own = {name: array for name, array in arrays.items() if not name.startswith(_WAITING)}
-        settings = encoder._encoding.settings
         encoder._encoding = Encoding.load(settings, own, facts.get("decisions", []))
         encoder._settled = settled
         rows = {
@@ -424,7 +409,9 @@ class TableEncoder(Owner, TransformerMixin, BaseEstimator):
         }
         if rows or facts.get("waiting") is not None:
             table = Table.from_state(rows, facts.get("waiting") or {})
-            if table.names != names or len(table) >= (_BLOCK if settled else _FIRST):
+            if tuple(table.names) != settings.names or len(table) >= (
+                _BLOCK if settled else _FIRST
+            ):
                 raise ValueError("the waiting rows of its TableEncoder do not fit")
             encoder._waiting = [table]
         return encoder

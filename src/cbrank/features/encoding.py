@@ -39,6 +39,33 @@ class Settings:
     most_categories: int
     asked: Mapping[str, str]
 
+    def facts(self) -> dict[str, Any]:
+        """Return what JSON can hold."""
+        return {
+            "names": [*self.names],
+            "pieces": self.pieces,
+            "max_categories": self.most_categories,
+            "kinds": dict(self.asked),
+        }
+
+    @classmethod
+    def from_facts(cls, facts: Mapping[str, Any]) -> "Settings":
+        """Return the settings; a ValueError if they make no sense."""
+        names, asked = facts.get("names"), facts.get("kinds")
+        numbers = facts.get("pieces"), facts.get("max_categories")
+        if (
+            not isinstance(names, list)
+            or not names
+            or not all(isinstance(name, str) for name in names)
+            or len({*names}) < len(names)
+            or any(type(number) is not int or number < 1 for number in numbers)
+            or not isinstance(asked, dict)
+            or not asked.keys() <= {*names}
+            or any(kind not in KINDS for kind in asked.values())
+        ):
+            raise ValueError("the columns of its TableEncoder make no sense")
+        return cls(tuple(names), *numbers, asked)  # type: ignore[arg-type]
+
 
 @dataclass(frozen=True)
 class Settled:
@@ -93,7 +120,7 @@ class Encoding:
         if known is None:
             return column
         cells = _cells(column, values)
-        return replace(column, known=known.settled(cells, ledger))  # type: ignore[arg-type]
+        return replace(column, known=known.settled(cells, ledger))
 
     def _decided(self, place: int, column: Settled, values: Column) -> Settled:
         name, decision = self.settings.names[place], column.decision
@@ -225,8 +252,8 @@ class _Plan:
                 entries.mark(np.where(cells.codes < 0, known.gap, -1))
                 entries.add(*known.entries(cells))
         found = self.pieces.encoded(numbers)
-        rows, places = np.nonzero(found)
-        entries.add(rows, self.pieces.features[places], found[rows, places])
+        nonzero = np.nonzero(found)
+        entries.add(nonzero[0], self.pieces.features[nonzero[1]], found[nonzero])
         return entries.csr(width)
 
 

@@ -1,6 +1,8 @@
 """What a column is, by its first rows: a number, a word, a time, free text, or of no use."""
 
 import re
+from collections.abc import Callable
+from math import isnan
 from typing import NamedTuple
 
 import numpy as np
@@ -55,9 +57,9 @@ def _decided_words(name: str, column: Words) -> Decision:
     if not cells:
         return Decision("")
     values = [(value, int(n)) for value, n in zip(column.values, counts, strict=True) if n]
-    if _share(values, lambda value: not np.isnan(parsed_number(value))) >= _MOST:
+    if _share(values, lambda value: not isnan(parsed_number(value))) >= _MOST:
         return _decided_numbers(name, numbers_of(column), "in words")
-    if _share(values, lambda value: not np.isnan(parsed_time(value))) >= _MOST:
+    if _share(values, lambda value: not isnan(parsed_time(value))) >= _MOST:
         return Decision("time", "in words")
     if cells >= _FEW_ROWS and len(values) >= cells / 2:
         if sum(n * len(value.split()) for value, n in values) / cells >= _LONG_TEXT:
@@ -69,10 +71,9 @@ def _decided_words(name: str, column: Words) -> Decision:
     return Decision("word")
 
 
-def _share(values: list[tuple[str, int]], test: object) -> float:
+def _share(values: list[tuple[str, int]], test: Callable[[str], bool]) -> float:
     """Return the share of the cells that pass a test."""
-    passed = sum(n for value, n in values if test(value))  # type: ignore[operator]
-    return passed / sum(n for _, n in values)
+    return sum(n for value, n in values if test(value)) / sum(n for _, n in values)
 
 
 def _decided_numbers(name: str, values: NDArray[np.float64], reason: str) -> Decision:

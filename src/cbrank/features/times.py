@@ -149,7 +149,9 @@ class TimeColumn:
         """Write all that changes."""
         out.put(self.gap)
         out.put_floats([] if self.first is None else [self.first])
-        for part in (self.year, self.days, *self.parts):
+        self.year.save(out)
+        self.days.save(out)
+        for part in self.parts:
             part.save(out)
 
     def load(self, source: Reader) -> "TimeColumn":
