@@ -50,6 +50,7 @@ ESTIMATORS = {
     for estimator in (
         Estimator("cbr", "CBRanker", _DEFAULTS | {"diagonal": _DIAGONAL}),
         Estimator("cbr_cv", "CBRankerCV", {}),
+        Estimator("additive", "AdditiveRanker", {}),
         Estimator("oam", "OAMRanker", _DEFAULTS | {"gradient": {"update": "gradient"}}),
         Estimator("opauc", "OPAUCRanker", _DEFAULTS | {"sketch": {"rank": 2}}),
         Estimator("adaoam", "AdaOAMRanker", _DEFAULTS),

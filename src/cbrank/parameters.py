@@ -296,3 +296,39 @@ CBR: Table = (
     ),
     *common("C", "the shuffling and of the reservoir"),
 )
+
+# AdditiveRanker -----------------------------------------------------------------------------------
+
+_WIDE_COVARIANCE = Parameter(
+    "covariance",
+    ("auto", "full", "diagonal"),
+    "auto",
+    'Full covariance takes d x d numbers for d features; "auto" takes it unless there is free text, '
+    "whose features are many.",
+)
+
+ADDITIVE: Table = (
+    Parameter("pieces", (COUNT,), 8, "Pieces of the curve of a column of numbers."),
+    Parameter(
+        "crosses",
+        (Number(int, 0, closed="left"), Other("list of pairs of columns", list), "auto"),
+        "auto",
+        "Most features of crosses, or the pairs of columns to be crossed. "
+        'With "auto" there are up to 512 features, of the pairs that the first rows speak for.',
+    ),
+    Parameter(
+        "kinds",
+        (Other("dict", dict), None),
+        None,
+        'What columns are, where you know better: "number", "word", "time", "text" or "drop", by the '
+        "name or the position of a column.",
+    ),
+    Parameter(
+        "max_categories",
+        (COUNT,),
+        64,
+        "Categories of a column that have features of their own; the words of a column with more share "
+        "32.",
+    ),
+    *(_WIDE_COVARIANCE if parameter.name == "covariance" else parameter for parameter in CBR),
+)

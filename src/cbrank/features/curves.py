@@ -11,7 +11,7 @@ from cbrank.features.ledger import Ledger, Reader, Writer
 Numbers = NDArray[np.float64]
 
 # Of the trials of curves on fourteen sets: pieces with variances like those of standardised columns.
-_PIECES_SPREAD = 3.5
+PIECES_SPREAD = 3.5
 _FARTHEST = 10.0  # standard deviations: an outlier must not outweigh all other columns
 ENOUGH = 64  # values for knots: fewer put them anywhere
 _WINDOW = 128  # values that say whether a column has left its knots
@@ -62,7 +62,9 @@ def _knots(values: Numbers, pieces: int) -> Numbers:
         return np.zeros(0)
     if len(distinct) <= pieces + 1:
         return distinct
-    levels = np.linspace(0.0, 1.0, pieces + 1)
+    # Pieces are narrower towards both ends, where curves bend most: over nine sets the mean AUC is
+    # .9163, and .9139 with pieces of equally many rows.
+    levels = np.sin(np.linspace(0.0, 0.5 * np.pi, pieces + 1)) ** 2
     knots = np.unique(_quantiles(values, levels))
     if len(knots) <= 0.75 * pieces:  # one value is most of the column
         knots = np.union1d(knots, _quantiles(distinct, levels))
@@ -104,7 +106,7 @@ class Pieces:
             if column.line >= 0:
                 lines.append((column.line, place, curve.mean, curve.spread))
             scale = _SMALLER if max(abs(curve.low), abs(curve.high)) > _LARGE else 1.0
-            height = _PIECES_SPREAD / np.sqrt(max(1, len(curve.knots) - 1))
+            height = PIECES_SPREAD / np.sqrt(max(1, len(curve.knots) - 1))
             for at, low in enumerate(curve.knots[:-1].tolist()):
                 ends = low * scale, float(curve.knots[at + 1]) * scale
                 parts.append((column.pieces + at, place, *ends, curve.median, height, scale))

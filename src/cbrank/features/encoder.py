@@ -1,7 +1,7 @@
 """A transformer that takes tables as they come."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -15,6 +15,7 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from cbrank.features.containers import read_table
+from cbrank.features.crosses import Coarse, Cross, Evidence
 from cbrank.features.encoding import Encoding, Settings, is_text
 from cbrank.features.kinds import KINDS
 from cbrank.features.table import Table
@@ -198,6 +199,75 @@ class TableEncoder(Owner, TransformerMixin, BaseEstimator):
             The features, in order in each row.
         """
         return self._current().encode(table)
+
+    def encode_dense(self, table: Table) -> NDArray[np.float64]:
+        """Return the rows of `encode` as an array.
+
+        Parameters
+        ----------
+        table : Table
+            Rows that `read` returned.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, width_)
+            The features.
+        """
+        return self._current().encode_dense(table)
+
+    def coarse(self) -> list[Coarse]:
+        """Return what columns can be crossed by.
+
+        Returns
+        -------
+        list of Coarse
+            The coarse features of each column that can be.
+        """
+        return self._current().coarse()
+
+    def cross(
+        self, pairs: Sequence[tuple[int, int]], evidence: Evidence | None = None, room: int = 512
+    ) -> None:
+        """Add the features of pairs of columns.
+
+        Parameters
+        ----------
+        pairs : sequence of pairs of int
+            Columns by position, the lower first; those that are crossed already are left out.
+        evidence : Evidence, default=None
+            What rows say: cells of words that few rows have been in get no feature.
+        room : int, default=512
+            How many features there may be more; a pair that does not fit in is left out.
+        """
+        with self._own.lock:
+            self._encoding.cross(pairs, evidence, room)
+
+    @property
+    def partners_(self) -> NDArray[np.int64]:
+        """The second column of each cross, by position; -1 for what is no cross."""
+        return self._current().ledger.partners()
+
+    @property
+    def n_settled_(self) -> int:
+        """The number of rows learned from."""
+        return self._settled
+
+    def crosses(self) -> tuple[Cross, ...]:
+        """Return the crosses there are.
+
+        Returns
+        -------
+        tuple of Cross
+            In the order of their features.
+        """
+        return self._current().crosses
+
+    @property
+    def crosses_(self) -> list[tuple[str, str]]:
+        """The pairs of columns that are crossed."""
+        encoding = self._current()
+        names = encoding.settings.names
+        return [(names[each.left.column], names[each.right.column]) for each in encoding.crosses]
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Learn anew: the first 512 rows decide, the others add to it.

@@ -8,6 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
+from cbrank.features.crosses import (
+    Coarse,
+    Cross,
+    Evidence,
+    coarse_of,
+    crossed,
+    fill_crosses,
+    labels_of,
+)
 from cbrank.features.curves import NumberColumn, Pieces
 from cbrank.features.kinds import (
     KINDS,
@@ -98,6 +107,7 @@ class Encoding:
             for name in settings.names
         ]
         self.ledger = Ledger()
+        self.crosses: tuple[Cross, ...] = ()
         self._plan: _Plan | None = None
 
     # Learning ------------------------------------------------------------------------------------
@@ -139,13 +149,54 @@ class Encoding:
             return TimeColumn.new(place, name, settings.pieces)
         return TextColumn(place, name) if kind == "text" else None
 
+    def coarse(self) -> list[Coarse]:
+        """Return the coarse features of the columns that can be crossed."""
+        found = (coarse_of(at, column.known) for at, column in enumerate(self.columns))
+        return [coarse for coarse in found if coarse is not None]
+
+    def cross(self, pairs: Sequence[tuple[int, int]], evidence: Evidence | None, room: int) -> None:
+        """Add the features of pairs of columns, as far as there is room for so many features."""
+        coarse = {each.column: each for each in self.coarse()}
+        known = {(cross.left.column, cross.right.column) for cross in self.crosses}
+        ledger, crosses = Ledger(self.ledger.entries), [*self.crosses]
+        for one, other in pairs:
+            if (one, other) in known or one not in coarse or other not in coarse:
+                continue
+            cross = crossed(coarse[one], coarse[other], evidence, ledger.width)
+            if 0 < len(cross.chosen) <= room:
+                room -= len(cross.chosen)
+                crosses.append(cross)
+                labels = [labels_of(self.columns[at].known, coarse[at]) for at in (one, other)]
+                for i, j in cross.chosen:
+                    ledger.add(one, f"{labels[0][i]} x {labels[1][j]}", partner=other)
+        self.__dict__.update(ledger=ledger, crosses=tuple(crosses), _plan=None)
+
     # Using it ------------------------------------------------------------------------------------
 
     def encode(self, table: Table) -> csr_array:
         """Return rows of features; each row depends on nothing but itself and what was settled."""
         if self._plan is None:
             self._plan = _Plan(self.columns)
-        return self._plan.encoded(table, self.ledger.width)
+        rows = self._plan.encoded(table, self.ledger.width)
+        if self.crosses:
+            rows += csr_array(self._crossed(rows.toarray()))
+        return rows
+
+    def encode_dense(self, table: Table) -> NDArray[np.float64]:
+        """Return the same as an array."""
+        if self._plan is None:
+            self._plan = _Plan(self.columns)
+        rows = self._plan.encoded(table, self.ledger.width).toarray()
+        fill_crosses(self.crosses, rows)
+        return rows
+
+    def _crossed(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        only = np.zeros(rows.shape)
+        fill_crosses(self.crosses, rows)
+        for cross in self.crosses:
+            places = slice(cross.first, cross.first + len(cross.chosen))
+            only[:, places] = rows[:, places]
+        return only
 
     def sentences(self) -> list[str]:
         """Return what was decided, a sentence for each column."""
@@ -163,6 +214,9 @@ class Encoding:
         for column in self.columns:
             if column.known is not None:
                 column.known.save(out)
+        out.put(len(self.crosses))
+        for cross in self.crosses:
+            cross.save(out)
         return out.arrays(), [[*c.decision, c.rows, c.gaps] for c in self.columns]
 
     @classmethod
@@ -178,6 +232,7 @@ class Encoding:
         encoding.columns = [
             encoding._loaded(place, decision, source) for place, decision in enumerate(decisions)
         ]
+        encoding.crosses = tuple(Cross.load(source) for _ in range(source.get()))
         source.finish()
         return encoding
 

@@ -19,6 +19,7 @@ class Entry(NamedTuple):
     name: str
     bends: bool  # a piece of a curve
     size: int  # how many they are
+    partner: int = -1  # of a cross, the other column
 
 
 class Ledger:
@@ -30,12 +31,14 @@ class Ledger:
         self.entries = [*entries]
         self.width = sum(entry.size for entry in entries)
 
-    def add(self, owner: int, name: str, *, bends: bool = False, count: int = 1) -> int:
+    def add(
+        self, owner: int, name: str, *, bends: bool = False, count: int = 1, partner: int = -1
+    ) -> int:
         """Add features and return the place of the first."""
         first, self.width = self.width, self.width + count
         if self.width > _MOST_FEATURES:
             raise ValueError(f"the columns have more than {_MOST_FEATURES} features in all.")
-        self.entries.append(Entry(owner, name, bends, count))
+        self.entries.append(Entry(owner, name, bends, count, partner))
         return first
 
     def owners(self) -> NDArray[np.int64]:
@@ -45,6 +48,10 @@ class Ledger:
     def bends(self) -> NDArray[np.bool_]:
         """Say of each feature whether it is a piece of a curve."""
         return self._spread([entry.bends for entry in self.entries], np.bool_)
+
+    def partners(self) -> NDArray[np.int64]:
+        """Return the second column of each cross; -1 for what is no cross."""
+        return self._spread([entry.partner for entry in self.entries], np.int64)
 
     def names(self) -> NDArray[Any]:
         """Return the name of each feature, as an array of objects."""
@@ -130,6 +137,10 @@ class Reader:
             raise ValueError("its encoder has numbers that make no sense")
         return values
 
+    def get_places(self) -> tuple[int, ...]:
+        """Return places of features, as many as were written; others may have them too."""
+        return tuple(self.get(0, len(self.owners) - 1) for _ in range(self.get()))
+
     def get_text(self) -> str:
         """Return a text."""
         return str(self._take("texts", 1)[0])
@@ -159,6 +170,7 @@ class Reader:
                 self.get_text(),
                 bool(self.get(0, 1)),
                 self.get(1, 2**16),
+                self.get(-1, self.columns - 1),
             )
             for _ in range(self.get())
         ]
@@ -178,6 +190,6 @@ class Reader:
 def put_ledger(out: Writer, ledger: Ledger) -> None:
     """Write the features."""
     out.put(len(ledger.entries))
-    for owner, name, bends, size in ledger.entries:
-        out.put(owner, int(bends), size)
+    for owner, name, bends, size, partner in ledger.entries:
+        out.put(owner, int(bends), size, partner)
         out.texts.append(name)

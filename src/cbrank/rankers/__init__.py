@@ -1,6 +1,7 @@
 """The rankers: scikit-learn estimators around the kernels."""
 
 from cbrank.rankers.adaoam import AdaOAMRanker
+from cbrank.rankers.additive import AdditiveRanker
 from cbrank.rankers.cbr import CBRanker
 from cbrank.rankers.cbr_cv import CBRankerCV
 from cbrank.rankers.ftrl import FTRLAUCRanker
@@ -12,6 +13,7 @@ from cbrank.rankers.uniexp import UniExpRanker
 
 __all__ = [
     "AdaOAMRanker",
+    "AdditiveRanker",
     "CBRanker",
     "CBRankerCV",
     "FTRLAUCRanker",

@@ -129,7 +129,7 @@ class Ranker(Stateful):
         counts = np.bincount(rows.labels[kept], minlength=2)
         class_weights = self.class_weights(rows.classes, counts)
         weights = checks.weighed(rows.weights, class_weights, rows.labels)
-        self._start(rows.X.shape[1], rows.classes, sp.issparse(rows.X), random)
+        self._start_with(rows.X, rows.classes, random)
         for number in range(self.n_passes):
             order = random.permutation(kept) if self.shuffle else kept
             batch = Batch(rows.X, rows.labels, weights, order)
@@ -195,9 +195,13 @@ class Ranker(Stateful):
                 undo()
                 return
             random = check_random_state(self.random_state)
-            self._start(X.shape[1], known, sp.issparse(X), random)
+            self._start_with(X, known, random)
             batch = Batch(X, labels, weights, np.arange(X.shape[0]))
             self._learn(batch, self._settings().parameters)
+
+    def _start_with(self, X: Any, classes: NDArray[Any], random: np.random.RandomState) -> None:
+        """Begin with rows like these."""
+        self._start(X.shape[1], classes, sp.issparse(X), random)
 
     def learn_again(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn once more from rows of the stream, as a further pass does: they test nothing.
@@ -405,7 +409,7 @@ class Ranker(Stateful):
         try:
             self._intercept = None
             record.set_shuffled(self._record, shuffled)
-            for block in self._blocks(batch._replace(order=order)):
+            for block in self._blocks(batch._replace(order=order), tested):
                 self._run(self._for_kernel(block), parameters, tested=tested)
         except BaseException:
             if self._buffer.seen.sum() == before:
@@ -413,7 +417,7 @@ class Ranker(Stateful):
                 record.set_shuffled(self._record, was_shuffled)
             raise
 
-    def _blocks(self, batch: Batch) -> Iterator[Batch]:
+    def _blocks(self, batch: Batch, tested: bool) -> Iterator[Batch]:  # noqa: ARG002
         """Yield the rows; those of a sparse matrix that have to be dense a block at a time."""
         if self._sparse or isinstance(batch.X, np.ndarray):
             yield batch

@@ -131,11 +131,11 @@ class CBRanker(Ranker):
 
     def _new_model(self, n_features: int) -> Any:
         mean, lag, tally = np.zeros(n_features), np.zeros(n_features), np.zeros(3, np.int64)
-        if self.covariance == "diagonal" and self._sparse:
+        if not self._needs_matrix() and self._sparse:
             features = np.zeros((n_features, 4))
             features[:, kernels.sparse_diagonal.VARIANCE] = 1.0
             return kernels.confidence.SparseModel(features, tally)
-        if self.covariance == "diagonal":
+        if not self._needs_matrix():
             return kernels.confidence.DiagonalModel(mean, np.ones(n_features), lag, tally)
         matrices = halving.most_models(self.ARMS) if self.C == "auto" else 1
         cure = 'use covariance="diagonal"' + (" or a number for C" if matrices > 1 else "")
@@ -451,8 +451,8 @@ class CBRanker(Ranker):
         array([0.98, 1.  ])
         """
         check_is_fitted(self)
-        X = self._check_rows(X, reset=False)
         now = self._of_now()
+        X = now._check_rows(X, reset=False)
         scores = now._scores(X) + now._intercept_now()
         return (scores, now._std(X)) if return_std else scores
 
@@ -477,13 +477,14 @@ class CBRanker(Ranker):
         array([0.66, 0.5 ])
         """
         check_is_fitted(self)
-        A = self._check_rows(A, reset=False)
-        B = self._check_rows(B, reset=False)
+        now = self._of_now()
+        A = now._check_rows(A, reset=False)
+        B = now._check_rows(B, reset=False)
         if A.shape[0] != B.shape[0]:
             raise ValueError(f"A has {A.shape[0]} rows and B has {B.shape[0]}.")
         z = A - B
         z = z.tocsr() if sp.issparse(z) else np.asarray(z)
-        ahead, std = self._scores(z), self._std(z)
+        ahead, std = now._scores(z), now._std(z)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(ahead == 0.0, 0.5, ndtr(ahead / std))
 

@@ -264,7 +264,7 @@ def _buffer(ranker: "CBRanker") -> Any:
 def take_part(ranker: "CBRanker", batch: "Batch", parameters: Any, tested: bool) -> int:
     """Let all learners take the first rows of a batch, up to the end of a block; return how many."""
     if not record.rows_left(ranker._record):
-        end_block(ranker)
+        ranker._end_block()
     part = _Part(ranker, batch, parameters, tested)
     to_its_end(part.go_on, part.learned.any)
     return part.size
@@ -298,7 +298,7 @@ class _Part:
         if not self._done:
             self._take()
         if not record.rows_left(self._ranker._record):
-            end_block(self._ranker)
+            self._ranker._end_block()
 
     def _take(self) -> None:
         for place in [*range(1, len(self._models)), 0]:  # the leader, who changes the buffer, last

@@ -278,7 +278,8 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             The scores.
         """
         check_is_fitted(self)
-        X, now = self._check_rows(X, reset=False), self._of_now()
+        now = self._of_now()
+        X = now._check_rows(X, reset=False)
         return now._scores(X) + now._intercept_now()
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -303,7 +304,8 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             The probabilities of the negative and of the positive class.
         """
         check_is_fitted(self)
-        X, now = self._check_rows(X, reset=False), self._of_now()
+        now = self._of_now()
+        X = now._check_rows(X, reset=False)
         positive = expit(now.log_odds(now._scores(X)))
         return np.column_stack([1.0 - positive, positive])
 

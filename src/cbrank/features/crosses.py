@@ -1,0 +1,249 @@
+"""Crosses: products of coarse features of two columns, for the pairs that the rows so far speak for.
+
+A column of numbers is crossed by up to four coarse pieces, each the mean of some of its pieces; one of
+two values by an indicator; a column of words by its first categories, and one feature for all others.
+
+Which pairs of columns belong together is seen in what the ranker got wrong. Rows are sorted into cells by
+the coarse values of two columns. With r the label less the probability that the ranker gave before it
+learned the row, and v = p (1 - p), a cell speaks for the pair by (sum of r)^2 / (sum of v + 3), about 1 if
+there is nothing to see. What either column shows by itself is taken off: that is no cross.
+"""
+
+from itertools import combinations, pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbrank.features.curves import PIECES_SPREAD, NumberColumn
+from cbrank.features.ledger import Reader, Writer
+from cbrank.features.words import WordColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+COARSE = (
+    4  # pieces of a column of numbers; 3 rank a little worse on covtype and magic04, 5 cost more
+)
+_WORDS = 7  # categories of a column of words that are crossed one by one
+_SIDE = 1.87  # so that crosses of pieces spread about half as far as the pieces themselves
+_PRIOR = 3.0  # of the sum of v in a cell: a few rows alone say little
+_FEW_ROWS = 5  # a cell with fewer is expected to say nothing
+_LEAST_ROWS = 20  # of a cell of words that gets a feature
+_LEAST_EVIDENCE = 3.0
+_FEW_PAIRS = 45  # so many are all crossed, whatever the evidence: it says which come first
+MOST_COLUMNS = 128  # that are looked at: the evidence is a matrix of all their cells
+
+
+class Coarse(NamedTuple):
+    """The coarse features of a column: weighted sums of its features, and an offset."""
+
+    column: int
+    groups: tuple[tuple[int, ...], ...]  # places of features whose sum each is made of
+    factors: tuple[float, ...]
+    offsets: tuple[float, ...]
+    bases: float  # of a curve, the sum of its pieces at the median
+    is_words: bool
+
+
+def coarse_of(column: int, known: Any) -> Coarse | None:
+    """Return the coarse features of a column, or None if it has nothing to cross."""
+    if isinstance(known, WordColumn):
+        places = [*known.features.values()]
+        groups = [(place,) for place in places[:_WORDS]]
+        rest = (*places[_WORDS:], *((known.other,) if known.other >= 0 else ()))
+        groups += [rest] if rest else []
+        ones = (1.0,) * len(groups)
+        return Coarse(column, tuple(groups), ones, (0.0,) * len(groups), 0.0, True)
+    if not isinstance(known, NumberColumn) or known.curve is None or known.line < 0:
+        return None
+    curve = known.curve
+    if known.pieces < 0:
+        low, median, high = (
+            (x - curve.mean) / curve.spread for x in (curve.low, curve.median, curve.high)
+        )
+        return Coarse(
+            column, ((known.line,),), (1.0 / (high - low),), (-median / (high - low),), 0.0, False
+        )
+    count = len(curve.knots) - 1
+    height = PIECES_SPREAD / np.sqrt(count)
+    parts = np.array_split(known.pieces + np.arange(count), min(COARSE, count))
+    side = _SIDE / np.sqrt(len(parts))
+    steps = np.diff(curve.knots)
+    bases = float(np.clip((curve.median - curve.knots[:-1]) / steps, 0.0, 1.0).sum())
+    return Coarse(
+        column,
+        tuple(tuple(part.tolist()) for part in parts),
+        tuple(float(side / (len(part) * height)) for part in parts),
+        (0.0,) * len(parts),
+        bases,
+        False,
+    )
+
+
+def values_of(coarse: Coarse, X: Floats) -> Floats:
+    """Return the coarse features of rows (n, k)."""
+    sums = [X[:, list(group)].sum(axis=1) for group in coarse.groups]
+    return np.column_stack(sums) * coarse.factors + coarse.offsets
+
+
+def cells_of(coarse: Coarse, X: Floats) -> NDArray[np.bool_]:
+    """Say of each cell of a column which rows are in it (n, cells)."""
+    if coarse.is_words:
+        return np.column_stack([X[:, list(group)].any(axis=1) for group in coarse.groups])
+    if len(coarse.groups) == 1:
+        high = values_of(coarse, X)[:, 0] != 0.0
+        return np.column_stack([~high, high])
+    flat = [place for group in coarse.groups for place in group]
+    height = PIECES_SPREAD / np.sqrt(len(flat))
+    share = (X[:, flat].sum(axis=1) / height + coarse.bases) / len(flat)
+    at = np.clip((share * len(coarse.groups)).astype(np.int64), 0, len(coarse.groups) - 1)
+    return np.arange(len(coarse.groups)) == at[:, None]
+
+
+class Evidence(NamedTuple):
+    """Sums over the rows so far, for each pair of cells."""
+
+    columns: Places  # (c,) that are looked at
+    owners: Places  # (cells,) column of each cell
+    residuals: Floats  # (cells, cells) sums of r
+    variances: Floats  # sums of v
+    rows: Floats
+
+
+def no_evidence(coarse: "Sequence[Coarse]") -> Evidence:
+    """Return the sums before the first row, for some columns."""
+    columns = np.array([each.column for each in coarse], np.int64)
+    cells = [_cells(each) for each in coarse]
+    empty = np.zeros((sum(cells), sum(cells)))
+    return Evidence(columns, np.repeat(columns, cells), empty, empty.copy(), empty.copy())
+
+
+def _cells(coarse: Coarse) -> int:
+    return len(coarse.groups) + (len(coarse.groups) == 1 and not coarse.is_words)
+
+
+def gathered(
+    evidence: Evidence, coarse: "Sequence[Coarse]", X: Floats, r: Floats, v: Floats
+) -> Evidence:
+    """Return the sums with those of more rows."""
+    if not coarse:
+        return evidence
+    cells = np.hstack([cells_of(each, X) for each in coarse]).astype(np.float64)
+    return evidence._replace(
+        residuals=evidence.residuals + cells.T @ (cells * r[:, None]),
+        variances=evidence.variances + cells.T @ (cells * v[:, None]),
+        rows=evidence.rows + cells.T @ cells,
+    )
+
+
+def ranked_pairs(evidence: Evidence) -> list[tuple[int, int]]:
+    """Return the pairs of columns that something speaks for, or all if they are few; the best first."""
+    columns, owners = evidence.columns, evidence.owners
+    if not owners.size:
+        return []
+    each = evidence.residuals**2 / (evidence.variances + _PRIOR) - (evidence.rows > _FEW_ROWS)
+    own = (owners[:, None] == columns).astype(np.float64)
+    both = own.T @ each @ own
+    alone = np.maximum(own.T @ np.diag(each), 0.0)
+    both -= alone[:, None] + alone
+    pairs = [*combinations(range(columns.size), 2)]
+    few = len(pairs) <= _FEW_PAIRS
+    found = [
+        (both[a, b], int(columns[a]), int(columns[b]))
+        for a, b in pairs
+        if few or both[a, b] > _LEAST_EVIDENCE
+    ]
+    return [pair[1:] for pair in sorted(found, key=lambda found: -found[0])]
+
+
+class Cross(NamedTuple):
+    """The features of a pair of columns: products of their coarse features."""
+
+    left: Coarse
+    right: Coarse
+    chosen: tuple[tuple[int, int], ...]  # coarse features of the two, by place
+    first: int  # place of the first feature
+
+    def products(self, X: Floats) -> Floats:
+        """Return the features of rows whose other features are known."""
+        one, other = np.array(self.chosen).T
+        found: Floats = values_of(self.left, X)[:, one] * values_of(self.right, X)[:, other]
+        return found
+
+    def save(self, out: Writer) -> None:
+        """Write all of it."""
+        for coarse in (self.left, self.right):
+            out.put(coarse.column, int(coarse.is_words), len(coarse.groups))
+            for group in coarse.groups:
+                out.put(len(group), *group)
+            out.put_floats([*coarse.factors, *coarse.offsets, coarse.bases])
+        out.put(self.first, len(self.chosen), *(place for pair in self.chosen for place in pair))
+
+    @classmethod
+    def load(cls, source: Reader) -> "Cross":
+        """Return what was written; a ValueError if it makes no sense."""
+        left, right = _loaded(source), _loaded(source)
+        first = source.get(0)
+        chosen = tuple(
+            (source.get(0, len(left.groups) - 1), source.get(0, len(right.groups) - 1))
+            for _ in range(source.get(1))
+        )
+        source.own(left.column, first, len(chosen))
+        return cls(left, right, chosen, first)
+
+
+def _loaded(source: Reader) -> Coarse:
+    column, is_words = source.get(0, source.columns - 1), bool(source.get(0, 1))
+    groups = tuple(source.get_places() for _ in range(source.get(1, 64)))
+    numbers = source.get_floats().tolist()
+    if len(numbers) != 2 * len(groups) + 1 or not all(groups):
+        raise ValueError("its encoder has no sound cross")
+    factors, offsets = tuple(numbers[: len(groups)]), tuple(numbers[len(groups) : -1])
+    return Coarse(column, groups, factors, offsets, numbers[-1], is_words)
+
+
+def crossed(left: Coarse, right: Coarse, evidence: Evidence | None, first: int) -> Cross:
+    """Return the cross of two columns; of words, without cells that few rows have been in."""
+    enough = np.ones((len(left.groups), len(right.groups)), bool)
+    if evidence is not None:
+        of_left, of_right = evidence.owners == left.column, evidence.owners == right.column
+        rows = evidence.rows[np.ix_(of_left, of_right)]
+        # Cells of words are their coarse features; of numbers, those of all cells are counted.
+        rows = rows if left.is_words else rows.sum(axis=0, keepdims=True)
+        rows = rows if right.is_words else rows.sum(axis=1, keepdims=True)
+        if rows.shape[0] > enough.shape[0] or rows.shape[1] > enough.shape[1]:
+            rows = rows[: enough.shape[0], : enough.shape[1]]
+        known = np.zeros(enough.shape)  # words that came after the evidence have none
+        known[
+            : rows.shape[0] if left.is_words else None, : rows.shape[1] if right.is_words else None
+        ] = rows
+        enough = known >= _LEAST_ROWS
+    chosen = tuple((int(i), int(j)) for i, j in np.argwhere(enough))
+    return Cross(left, right, chosen, first)
+
+
+def fill_crosses(crosses: "Sequence[Cross]", X: Floats) -> None:
+    """Write the features of crosses into rows that have all others."""
+    for cross in crosses:
+        X[..., cross.first : cross.first + len(cross.chosen)] = cross.products(X)
+
+
+def labels_of(known: Any, coarse: Coarse) -> list[str]:
+    """Return a name for each coarse feature of a column."""
+    if coarse.is_words:
+        names = {place: word for word, place in known.features.items()}
+        return [
+            f"{known.name}={names[group[0]]}"
+            if len(group) == 1 and group[0] in names
+            else f"{known.name}: other"
+            for group in coarse.groups
+        ]
+    if len(coarse.groups) == 1:
+        return [known.name]
+    ends = np.cumsum([0, *map(len, coarse.groups)])
+    marks = [f"{known.curve.knots[end]:.4g}" for end in ends]
+    return [f"{known.name} {low} to {high}" for low, high in pairwise(marks)]

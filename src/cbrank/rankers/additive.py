@@ -1,0 +1,582 @@
+"""Beyond the straight line: curves and crosses of the columns of a table, learned by CBR.
+
+Rows are tables as they come. A `TableEncoder` turns them into features; CBR learns their weights. What
+the encoder decides, it decides from the first rows and at the end of blocks (see ``record``), so that any
+split of a stream into chunks gives the same ranker. The rows of the block are kept until then.
+
+Some learners make use of the line alone, some of the curves too. When crosses are chosen, copies of the
+two best learners join, which make use of them; the honest AUC of each decides what it weighs.
+"""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any, ClassVar, Literal, NamedTuple, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.utils.validation import check_is_fitted
+
+from cbrank import kernels
+from cbrank.features import TableEncoder
+from cbrank.features.crosses import MOST_COLUMNS, Evidence, gathered, no_evidence, ranked_pairs
+from cbrank.features.table import Table as Rows
+from cbrank.parameters import ADDITIVE, Table
+from cbrank.rankers import checks, halving, record
+from cbrank.rankers.base import Batch
+from cbrank.rankers.cbr import CBRanker
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+LINE, BENDS, CROSSES = range(3)  # kinds of features
+
+# Rows that decide what columns are: those of a stream wait until there are so many, `fit` looks ahead.
+FIRST, FIRST_OF_FIT = 256, 512
+# A weight that a learner makes no use of has a prior of this variance: it hardly moves.
+_SLIGHT = 1e-6
+_ROOM = 512  # features of crosses if `crosses` is "auto"
+_CHOICES = 512, 2048, 8192  # rows after which crosses are chosen
+
+
+class Waiting(NamedTuple):
+    """Rows that have come and not been learned from, because it is not known what columns are."""
+
+    rows: Rows
+    labels: Places
+    weights: Floats
+
+
+class AdditiveRanker(CBRanker):
+    """Curves and crosses of the columns of a table, in one pass.
+
+    A table is taken as it comes: numbers, words, booleans, dates, free text, gaps. A column of numbers
+    becomes a curve, one of words a weight for each category, and pairs of columns that belong together
+    are crossed. The weights of all these are learned as those of `CBRanker`, with a covariance that
+    gives a band around every curve. How much of the curves and crosses is used is decided within the
+    pass: some learners have the line only, and all are weighed by their honest AUC.
+
+    In a stream, the first 256 rows wait until it is known what the columns are; until then the ranker
+    serves what it would have learned of them.
+
+    Attributes
+    ----------
+    encoder_ : TableEncoder
+        What was decided about the columns.
+    coef_ : ndarray of shape (1, n_encoded)
+        Weights of the encoder's features.
+    covariance_ : ndarray of shape (n_encoded, n_encoded) or (n_encoded,)
+        Covariance of the weights, or their variances; of the learner that leads.
+    C_ : float
+        The C of the learner that leads.
+    reach_ : {"line", "curves", "crosses"}
+        What the learner that leads makes use of.
+    forgetting_ : float
+        Share of the evidence that it forgets per row.
+    Cs_ : ndarray of shape (10,)
+        Every C tried, first those with the line only; only if `C` is "auto".
+    progressive_auc_path_ : ndarray of shape (10,)
+        AUC of late blocks of the learner with each of `Cs_`; only if `C` is "auto".
+    n_seen_ : ndarray of shape (2,)
+        Rows learned from, or waiting, of the negative and of the positive class.
+    n_pairs_ : int
+        Pairs met.
+    n_updates_ : int
+        Pairs that moved the model.
+    diverged_ : bool
+        Always False: this ranker does not diverge.
+
+    Examples
+    --------
+    >>> from cbrank import AdditiveRanker
+    >>> from cbrank.datasets import load
+    >>> X, y, facts = load("svmguide3")
+    >>> ranker = AdditiveRanker(random_state=0).fit(X[:1000], y[:1000])
+    >>> ranker.score(X[1000:], y[1000:]) > 0.8
+    True
+    """
+
+    PARAMETERS: ClassVar[Table] = ADDITIVE
+    ARMS: ClassVar[halving.Arms] = halving.Arms(
+        (-10, -7, -4, -1, 2) * 2, (LINE,) * 5 + (BENDS,) * 5, 2
+    )
+    _shape_parameters: ClassVar[tuple[str, ...]] = (
+        *CBRanker._shape_parameters,
+        "pieces",
+        "crosses",
+        "kinds",
+        "max_categories",
+    )
+
+    _encoder: TableEncoder
+    _pending: list[Rows]  # of the block, all that have been learned from
+    _waiting: Waiting | None  # before it is known what columns are
+    _evidence: Evidence | None  # for crosses, as long as some may be chosen
+    _stages: int  # how many times crosses have been chosen
+    _seed: int
+    _narrow: bool  # whether the covariance is full
+
+    def __init__(
+        self,
+        pieces: int = 8,
+        *,
+        crosses: int | list[Any] | Literal["auto"] = "auto",
+        kinds: dict[Any, str] | None = None,
+        max_categories: int = 64,
+        C: float | Literal["auto"] = "auto",
+        eta: float = 0.7,
+        buffer_size: int | Literal["auto"] = "auto",
+        policy: Literal["fifo", "reservoir"] = "fifo",
+        covariance: Literal["auto", "full", "diagonal"] = "auto",
+        diagonal_update: Literal["paper", "precision", "drop"] = "paper",
+        average: bool | Literal["auto"] = "auto",
+        forgetting: float | Literal["auto"] = "auto",
+        operating_point: Literal["balanced", "accuracy"] = "balanced",
+        class_weight: Literal["balanced"] | dict[Any, float] | None = None,
+        shuffle: bool = True,
+        n_passes: int = 1,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            C,
+            eta=eta,
+            buffer_size=buffer_size,
+            policy=policy,
+            covariance=covariance,  # type: ignore[arg-type]
+            diagonal_update=diagonal_update,
+            average=average,
+            forgetting=forgetting,
+            operating_point=operating_point,
+            class_weight=class_weight,
+            shuffle=shuffle,
+            n_passes=n_passes,
+            random_state=random_state,
+        )
+        self.pieces = pieces
+        self.crosses = crosses
+        self.kinds = kinds
+        self.max_categories = max_categories
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.input_tags.dict = True
+        return tags
+
+    # Rows --------------------------------------------------------------------------------------
+
+    @property
+    def encoder_(self) -> TableEncoder:
+        """What was decided about the columns."""
+        self._fitted("encoder_")
+        return self._of_now()._encoder
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns."""
+        self._fitted("n_features_in_")
+        return self._encoder.n_features_in_
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the columns, where the first rows had some."""
+        self._fitted("feature_names_in_")
+        return self._encoder.feature_names_in_
+
+    def _width(self) -> int:
+        return int(self._record.held.size)
+
+    def _read(self, X: Any, *, reset: bool) -> Rows:
+        if sp.issparse(X):
+            raise TypeError(
+                "Sparse data was passed, and AdditiveRanker takes tables: use CBRanker, or X.toarray()."
+            )
+        encoder = self._new_encoder() if reset else self._encoder
+        rows = encoder.read(X)
+        if reset:
+            self._encoder = encoder
+        return rows
+
+    def _new_encoder(self) -> TableEncoder:
+        return TableEncoder(self.pieces, self.kinds, self.max_categories)
+
+    def _check_rows(self, X: Any, *, reset: bool) -> Any:
+        rows = X if isinstance(X, Rows) else self._read(X, reset=reset)
+        return self._encoded(rows)
+
+    def _encoded(self, rows: Rows) -> Any:
+        """Return rows as the model takes them."""
+        width = self._width()  # the encoder may be ahead, in the midst of growing
+        if self._sparse:
+            return self._encoder.encode(rows)[:, :width]
+        return np.ascontiguousarray(self._encoder.encode_dense(rows)[:, :width])
+
+    def _check(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool
+    ) -> tuple[Any, NDArray[Any], Floats]:
+        rows = self._read(X, reset=reset)
+        return rows, checks.check_labels(y, rows), checks.check_weights(sample_weight, rows)
+
+    def _check_row(self, x: Any) -> Any:
+        if isinstance(x, dict):
+            return self._read([x], reset=False)
+        return self._read(checks.as_one_row(x), reset=False)
+
+    # Beginning ---------------------------------------------------------------------------------
+
+    def _start_with(self, X: Any, classes: NDArray[Any], random: np.random.RandomState) -> None:
+        self._seed = int(random.randint(1, 2**31 - 1))
+        self._start(1, classes, False, random)
+        self._pending, self._evidence, self._stages = [], None, 0
+        self._waiting = Waiting(X.take(slice(0, 0)), np.zeros(0, np.int64), np.zeros(0))
+
+    def _start(
+        self, n_features: int, classes: NDArray[Any], sparse: bool, random: np.random.RandomState
+    ) -> None:
+        self._narrow = not sparse
+        super()._start(n_features, classes, sparse, random)
+
+    def _needs_matrix(self) -> bool:
+        return self._narrow if self.covariance == "auto" else self.covariance == "full"
+
+    def takes_dense_rows(self) -> bool:  # noqa: D102
+        return self._needs_matrix() if hasattr(self, "_narrow") else False
+
+    def _decide(self, rows: Rows) -> None:
+        """Decide what columns are by some rows, and begin to learn."""
+        self._encoder.settle(rows)
+        if isinstance(self.crosses, list):
+            self._encoder.cross(self._asked_pairs(), None, 2**20)
+        wide = self._encoder.is_wide_
+        random = np.random.RandomState(self._seed)
+        self._waiting = None
+        self._start(max(1, self._encoder.width_), self.classes_, wide, random)
+
+    def _asked_pairs(self) -> list[tuple[int, int]]:
+        names = [*self._encoder.kinds_]
+        pairs = list[tuple[int, int]]()
+        assert isinstance(self.crosses, list)
+        for pair in self.crosses:
+            try:
+                one, other = (at if at in range(len(names)) else names.index(at) for at in pair)
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"`crosses` has {pair!r}, which is no pair of columns of X."
+                ) from None
+            pairs.append((min(one, other), max(one, other)))
+        return pairs
+
+    # Learning ----------------------------------------------------------------------------------
+
+    def _fit_rows(self, rows: Any, kept: Places, random: np.random.RandomState) -> Floats:
+        self._looks_ahead = True
+        try:
+            return super()._fit_rows(rows, kept, random)
+        finally:
+            del self._looks_ahead
+
+    def _intercept_of(self, rows: Any, kept: Places, weights: Floats) -> Any:  # noqa: ARG002
+        return None  # that of the honest curve: no row is encoded twice
+
+    def _go_on(self, *args: Any, **kwargs: Any) -> None:
+        if self._waiting is None:
+            super()._go_on(*args, **kwargs)
+            return
+        with self._unchanged_on_error():
+            self._encoder = deepcopy(self._encoder)
+            super()._go_on(*args, **kwargs)
+
+    def _blocks(self, batch: Batch, tested: bool) -> Iterator[Batch]:
+        rows, labels = batch.X.take(batch.order), batch.labels[batch.order]
+        weights = batch.weights[batch.order]
+        if self._waiting is not None:
+            waiting = Waiting(
+                Rows.concatenated([self._waiting.rows, rows]),
+                np.append(self._waiting.labels, labels),
+                np.append(self._waiting.weights, weights),
+            )
+            ahead = hasattr(self, "_looks_ahead")
+            if len(waiting.rows) < FIRST and not ahead:
+                self._waiting = waiting
+                return
+            self._decide(waiting.rows.take(slice(0, FIRST_OF_FIT if ahead else FIRST)))
+            rows, labels, weights = waiting
+        begin = 0
+        while begin < len(rows):
+            if not record.rows_left(self._record):
+                self._end_block()
+            self._widen()
+            room = record.rows_left(self._record) if tested else record.LONGEST
+            part = slice(begin, begin + room)
+            some = rows.take(part)
+            if tested:
+                self._pending = [*self._learned_of_block(), some]
+            yield Batch(self._encoded(some), labels[part], weights[part], np.arange(len(some)))
+            begin += len(some)
+
+    def _learned_of_block(self) -> list[Rows]:
+        """Return the rows of the block that have been learned from, not those of an interrupt."""
+        filled = int(self._record.position[record.FILLED])
+        if not filled:
+            return []
+        if sum(map(len, self._pending)) == filled:
+            return self._pending
+        return [Rows.concatenated(self._pending).take(slice(0, filled))]
+
+    # The end of a block ------------------------------------------------------------------------
+
+    def _end_block(self) -> None:
+        if self._pending:  # else an interrupt came after this
+            self._settle(Rows.concatenated(self._learned_of_block()))
+        super()._end_block()
+        self._widen()
+
+    def _settle(self, rows: Rows) -> None:
+        """Let the encoder learn from the rows of the block, which is full, and choose crosses."""
+        encoder = deepcopy(self._encoder)
+        before = int(self._record.position[record.ROWS])
+        ahead = min(max(encoder.n_settled_ - before, 0), len(rows))
+        if ahead < len(rows):
+            encoder.settle(rows.take(slice(ahead, None)))
+        after, changed = before + len(rows), {"_encoder": encoder, "_pending": []}
+        if self._may_cross():
+            evidence = self._gathered(rows)
+            if after >= _CHOICES[self._stages]:
+                room = (_ROOM if self.crosses == "auto" else int(self.crosses)) - int(
+                    (encoder.partners_ >= 0).sum()
+                )
+                encoder.cross(ranked_pairs(evidence), evidence, room)
+                changed["_stages"] = self._stages + 1
+            changed["_evidence"] = evidence
+        self.__dict__.update(changed)
+
+    def _may_cross(self) -> bool:
+        """Say whether crosses may still be chosen: never all too late, or for those who lost."""
+        wanted = self.crosses == "auto" or (isinstance(self.crosses, int) and self.crosses > 0)
+        if not wanted or self._sparse or self._stages == len(_CHOICES):
+            return False
+        if self.C != "auto":
+            return True
+        return not self._stages or bool((self._halving.reach[self._halving.alive] >= CROSSES).any())
+
+    def _gathered(self, rows: Rows) -> Evidence:
+        """Return the evidence for crosses with that of the rows of the block."""
+        held = self._record
+        log_odds = kernels.calibration.log_odds(held.served, held.shape, held.curve)
+        p = expit(log_odds)
+        X = self._encoded(rows)
+        evidence = self._evidence
+        coarse = self._encoder.coarse()
+        if evidence is None:
+            coarse = self._most_moving(coarse, X)
+            evidence = no_evidence(coarse)
+            self._evidence_coarse = coarse
+        return gathered(evidence, self._evidence_coarse, X, held.labels - p, p * (1.0 - p))
+
+    def _most_moving(self, coarse: list[Any], X: Floats) -> list[Any]:
+        """Return the columns that move scores most, if there are too many to look at all."""
+        if len(coarse) <= MOST_COLUMNS:
+            return coarse
+        moved = self._by_column(X).std(axis=0)
+        order = np.argsort(-moved[[each.column for each in coarse]], kind="stable")
+        return [coarse[at] for at in sorted(order[:MOST_COLUMNS].tolist())]
+
+    # Growing -----------------------------------------------------------------------------------
+
+    def _kinds_of_features(self) -> Places:
+        """Return of each feature whether it belongs to the line, the bends or the crosses."""
+        kinds = np.where(self._encoder.bends_, BENDS, LINE)
+        return np.where(self._encoder.partners_ >= 0, CROSSES, kinds)
+
+    def _reaching(self, model: Any, reach: int) -> Any:
+        fresh = super()._reaching(model, reach)
+        kinds = self._kinds_of_features() if hasattr(self, "_encoder") else np.zeros(0)
+        _narrow(fresh, np.flatnonzero(kinds[: self._width_of(model)] > reach))
+        return fresh
+
+    @staticmethod
+    def _width_of(model: Any) -> int:
+        return int(model.features.shape[-2] if "features" in model._fields else model.mu.shape[-1])
+
+    def _widen(self) -> None:
+        """Make room for the features that the encoder has got since, as at the beginning."""
+        before, width = self._width(), self._encoder.width_
+        if width <= before:
+            return
+        grown = self._resized(width)
+        del grown["n_features_in_"]
+        kinds = self._kinds_of_features()
+        new = np.arange(width) >= before
+        if hasattr(self, "_halving"):
+            for place, number in enumerate(self._halving.alive):
+                model = (
+                    halving.of_stack(grown["_others"], place - 1) if place else grown["_model"]
+                )
+                beyond = new & (kinds > self._halving.reach[number])
+                _narrow(model, np.flatnonzero(beyond))
+        self._fill_crosses(grown["_buffer"])
+        if (kinds[new] == CROSSES).any():
+            self._join(grown, np.flatnonzero(new & (kinds == CROSSES)))
+        self.__dict__.update(grown)
+
+    def _fill_crosses(self, buffer: Any) -> None:
+        """Write the crosses of buffered rows, of which all other features are known."""
+        if self._sparse:
+            return
+        crosses = [each for each in self._encoder.crosses() if each.first >= self._width()]
+        for cross in crosses:
+            places = slice(cross.first, cross.first + len(cross.chosen))
+            for label, size in enumerate(buffer.size.tolist()):
+                products = cross.products(buffer.rows[label, :size])
+                buffer.rows[label, :size, places] = products
+                if buffer.means.size and size:
+                    buffer.means[label, places] = products.mean(axis=0)
+
+    def _join(self, grown: dict[str, Any], places: Places) -> None:
+        """Let copies of the two best learners join, which make use of the crosses."""
+        if not hasattr(self, "_halving"):
+            return
+        choice, kept = self._halving, grown["_record"]
+        first = len(self.ARMS.exponents)
+        if (choice.reach[choice.alive] >= CROSSES).any():
+            return  # those that joined before have got the new features
+        numbers = choice.alive.tolist()
+        models = [
+            grown["_model"],
+            *(halving.of_stack(grown["_others"], at) for at in range(len(numbers) - 1)),
+        ]
+        order = halving.ranked(choice, kept.evidence, self._readouts())
+        best = [number for number in order.tolist() if number != choice.forgetful][: self.ARMS.later]
+        joined = list(range(first, first + len(best)))
+        for number, like in zip(joined, best, strict=True):
+            model = models[numbers.index(like)]
+            twin = type(model)(*(array.copy() for array in model))
+            _widen_prior(twin, places)
+            models.append(twin)
+            choice = halving.with_learner(choice, number, like, float(choice.forgetting[like]))
+            choice.reach[number] = CROSSES
+            kept = halving.like(kept, number, like)
+        filled = [kept.places, *(kept.places[[numbers.index(like)]] for like in best)]
+        grown["_others"] = halving.stack(models[1:], models[0])
+        grown["_halving"] = choice._replace(alive=np.append(choice.alive, joined))
+        grown["_record"] = kept._replace(places=np.concatenate(filled))
+
+    # What is served before it is known what columns are ------------------------------------------
+
+    def _of_now(self) -> Self:
+        view = super()._of_now()
+        return view if view._waiting is None else self._provisional(view)
+
+    def _provisional(self, view: Self) -> Self:
+        """Return the ranker that the rows so far would make; it is made anew every few rows."""
+        assert view._waiting is not None
+        known = _milestone(len(view._waiting.rows))
+        key = "provisional", id(view._encoder), known
+        with self._own.lock:
+            if self._own.served is None or self._own.served[0] != key:
+                self._own.served = key, self._provisional_of(view, known)
+            found: Self = self._own.served[1]
+        return found
+
+    def _provisional_of(self, view: Self, count: int) -> Self:
+        waiting = view._waiting
+        assert waiting is not None
+        twin = object.__new__(type(self))
+        twin.__dict__.update(view.__dict__)
+        twin._own = type(self._own)()
+        twin._encoder = deepcopy(view._encoder)
+        twin._decide(waiting.rows.take(slice(0, max(1, count))))
+        batch = Batch(waiting.rows, waiting.labels, waiting.weights, np.arange(count))
+        if count:
+            twin._learn(batch, twin._kernel_parameters(self.class_weight == "balanced"))
+        return twin
+
+    def _weights_of(self, columns: Any) -> Floats:
+        if self._waiting is not None:
+            return self._of_now()._weights_of(columns)
+        return super()._weights_of(columns)
+
+    @property
+    def n_seen_(self) -> Places:
+        """Rows learned from, or waiting, of the negative and of the positive class."""
+        self._fitted("n_seen_")
+        if self._waiting is not None:
+            return np.bincount(self._waiting.labels, minlength=2)
+        return np.array(self._buffer.seen)
+
+    @property
+    def reach_(self) -> str:
+        """What the learner that leads makes use of."""
+        self._fitted("reach_")
+        now = self._of_now()
+        reach = CROSSES if not hasattr(now, "_halving") else now._halving.reach[now._numbers()[0]]
+        return ("line", "curves", "crosses")[int(reach)]
+
+    # What columns do -----------------------------------------------------------------------------
+
+    def _by_column(self, X: Any) -> Floats:
+        """Return what each column adds to the scores of encoded rows, a cross half to each."""
+        width = self._width()
+        owners, partners = self._encoder.owners_[:width], self._encoder.partners_[:width]
+        crossed = partners >= 0
+        share = sp.csr_array(
+            (
+                np.concatenate([np.where(crossed, 0.5, 1.0), np.full(crossed.sum(), 0.5)]),
+                (
+                    np.concatenate([np.arange(width), np.flatnonzero(crossed)]),
+                    np.concatenate([owners, partners[crossed]]),
+                ),
+            ),
+            shape=(width, self._encoder.n_features_in_),
+        )
+        weighed = X * self._weights() if not sp.issparse(X) else X.multiply(self._weights()).tocsr()
+        found = weighed @ share
+        return np.asarray(found.todense() if sp.issparse(found) else found)
+
+    def contributions(self, X: Any) -> Floats:
+        """Return what each column adds to the score of each row.
+
+        Parameters
+        ----------
+        X : array-like, dict, list of dict, or data frame of shape (n_samples, n_columns)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_columns)
+            With `intercept_` they sum to `decision_function`. What a cross adds is given half to
+            each of its two columns.
+        """
+        check_is_fitted(self)
+        now = self._of_now()
+        return now._by_column(now._check_rows(X, reset=False))
+
+
+def _milestone(rows: int) -> int:
+    """Return the greatest of 1, 2, ..., 8, 9, 10, ... by steps of an eighth that is not above."""
+    at = 0
+    while (later := at + max(1, at // 8)) <= rows:
+        at = later
+    return at
+
+
+def _narrow(model: Any, features: Places) -> None:
+    """Give features of a model, which have taught it nothing so far, a slight prior."""
+    _set_prior(model, features, _SLIGHT)
+
+
+def _widen_prior(model: Any, features: Places) -> None:
+    _set_prior(model, features, 1.0)
+
+
+def _set_prior(model: Any, features: Places, variance: float) -> None:
+    if "Sigma" in model._fields:
+        model.Sigma[features, features] = variance
+    elif "features" in model._fields:
+        model.features[features, kernels.sparse_diagonal.VARIANCE] = variance
+    else:
+        model.G[features] = 1.0 / variance
