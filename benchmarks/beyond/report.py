@@ -33,7 +33,7 @@ _LOOKS = {
     "hgb": Look("#e69f00", "#f0b432", "^"),
     "ebm": Look("#cc79a7", "#e29dc3", "P"),
     "curves-lr": Look("#882255", "#d97bab", "X"),
-    "river-arf": Look("#5b6570", "#a9b3bd", "s"),
+    "river-arf": Look("#5b6570", "#a9b3bd", "*"),
     "vw-pairs": Look("#d55e00", "#ff8a3d", "v"),
 }
 _OTHER = Look("#5b6570", "#a9b3bd", "o")
@@ -321,14 +321,16 @@ def _pareto(folder: Results) -> str:
 
     known = [m for m in _methods(folder, sets) if not math.isnan(average(m, "auc"))]
     points = [(method, average(method, "seconds"), average(method, "auc")) for method in known]
+    if not points:
+        return ""
 
     def draw(figure: "Figure") -> None:
         axes = figure.subplots()
         for method, seconds, auc in points:
             look = _LOOKS.get(method.name, _OTHER)
             dots(axes, look, [seconds], [auc], label=method.title)
-        headed(figure, "AUC against the time of a fit, mean of the benchmark sets")
-        log_axis(axes, "seconds (log scale)")
+        headed(figure, "AUC against time, mean of the benchmark sets")
+        log_axis(axes, "seconds of a fit (log scale)")
         axes.set_ylabel("AUC")
         axes.grid(visible=True)
         figure.legend(loc="outside lower left", ncols=2, handletextpad=0.2, columnspacing=1)
@@ -341,6 +343,9 @@ def _pareto(folder: Results) -> str:
 def _gains(folder: Results) -> str:
     """Draw how far methods are above the line on each set; return the Markdown."""
     sets = [d for d in _of(folder, "benchmark", "tables", "large") if folder.result(d.name, _LINE)]
+    sets = [data for data in sets if _gaps(folder, data)]
+    if not sets:
+        return ""
     sets.sort(key=lambda data: _known_mean(_gaps(folder, data).values()))
 
     def draw(figure: "Figure") -> None:
