@@ -364,7 +364,7 @@ def _gains(folder: Results) -> str:
         headed(figure, "What bending gains")
         figure.legend(loc="outside lower left", ncols=2, handletextpad=0.2, columnspacing=1)
 
-    write_figure(draw, folder.path / "figures" / "gains.svg", (WIDTH, 1.4 + 0.28 * len(sets)))
+    write_figure(draw, folder.path / "figures" / "gains.svg", (WIDTH, 1.4 + 0.24 * len(sets)))
     return "![AUC above the line by set, as in the table of each set](figures/gains.svg)"
 
 
