@@ -153,7 +153,8 @@ class VowpalWabbit(Fitted):
     """
 
     def __init__(self, options: str) -> None:
-        self.workspace = streams.VowpalWabbit(options).workspace
+        self.learner = streams.VowpalWabbit(options)
+        self.workspace = self.learner.workspace
 
     def prepare(self, X: Any, y: NDArray[np.int64]) -> list[Any]:
         """Parse examples."""
@@ -163,7 +164,7 @@ class VowpalWabbit(Fitted):
     def fit(self, rows: Any, y: NDArray[np.int64]) -> None:  # noqa: ARG002
         """Learn from one example after the other."""
         for example in rows:
-            self.workspace.learn(example)
+            self.learner.learn(example)
 
     def scores(self, X: Any) -> NDArray[np.float64]:
         """Return the probabilities."""

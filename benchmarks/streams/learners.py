@@ -174,8 +174,9 @@ class VowpalWabbit(Learner):
         return float(self.workspace.predict(block))
 
     def learn(self, block: Any) -> None:
-        """Learn from an example."""
+        """Learn from an example and hand it back, or the workspace would keep its memory."""
         self.workspace.learn(block)
+        self.workspace.finish_example(block)
 
 
 class LabelBefore(Learner):
