@@ -1,0 +1,189 @@
+"""Reading tables of every kind: arrays, lists, dictionaries, pandas, polars and Arrow.
+
+No library of tables is imported: a table is known by the methods it has. What is read is a copy.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from cbrank.features.cells import of_any, of_cell, of_list, of_polars, of_series
+from cbrank.features.table import Column, Table
+
+
+def read_table(X: Any, wanted: Sequence[str] | None = None) -> Table:
+    """Return the rows of `X` as a `Table`.
+
+    Parameters
+    ----------
+    X : array-like, dict, list of dict, pandas, polars or Arrow table
+        Rows. A dictionary holds columns, or the cells of one row.
+    wanted : list of str, optional
+        If `X` names its columns: those to read, in this order. A column that is not there is
+        an error, a key that rows as dictionaries lack is a gap.
+
+    Returns
+    -------
+    Table
+        The rows; it shares no memory with `X`.
+
+    Examples
+    --------
+    >>> read_table([{"age": 31, "city": "Oslo"}, {"age": None, "city": "Bergen"}]).columns
+    [array([31., nan]), Words(codes=array([0, 1], dtype=int32), values=('Oslo', 'Bergen'),
+    declared=False)]
+    """
+    if hasattr(X, "to_pydict"):
+        X = X.to_pydict()
+    if isinstance(X, Mapping):
+        if not all(map(_is_column, X.values())):
+            return _of_dictionaries([X], wanted)
+        return _of_columns([*X], lambda at: X[at], wanted, of_any)
+    if hasattr(X, "collect_schema") and not hasattr(X, "get_columns"):
+        raise ValueError("X is a LazyFrame, which has no rows yet: collect it first.")
+    if hasattr(X, "get_columns") and hasattr(X, "columns"):
+        return _of_columns(X.columns, X.get_column, wanted, of_polars)
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        return _of_pandas(X, wanted)
+    if sp.issparse(X):
+        raise TypeError(
+            "Sparse data was passed for X, but dense data is required: use X.toarray(), or rank "
+            "sparse rows by CBRanker, which takes them as they are."
+        )
+    if isinstance(X, list | tuple) and X and isinstance(X[0], Mapping):
+        return _of_dictionaries(X, wanted)
+    return _of_array(X, wanted)
+
+
+def _is_column(values: Any) -> bool:
+    return isinstance(values, list | tuple | np.ndarray) or (
+        hasattr(values, "__len__")
+        and hasattr(values, "__getitem__")
+        and not isinstance(values, str | bytes | Mapping)
+    )
+
+
+# Containers --------------------------------------------------------------------------------------
+
+
+def _of_columns(names: list[Any], get: Any, wanted: Sequence[str] | None, read: Any) -> Table:
+    """Return a table of named columns."""
+    texts = [str(name) for name in names]
+    if len({*texts}) < len(texts):
+        twins = sorted({name for name in texts if texts.count(name) > 1})
+        raise ValueError(
+            f"X has more than one column named {_listed(twins)}: give each a name of its own."
+        )
+    keys = dict(zip(texts, names, strict=True))
+    if wanted is None:
+        wanted = texts
+    elif missing := [name for name in wanted if name not in keys]:
+        raise ValueError(
+            f"X lacks the column{'s' * (len(missing) > 1)} {_listed(missing)}, from which this "
+            "encoder learned: add what is missing (empty cells will do), or fit anew."
+        )
+    columns = [read(get(keys[name]), place, name) for place, name in enumerate(wanted)]
+    lengths = [*map(len, columns)]
+    if len({*lengths}) > 1:
+        odd = next(at for at, length in enumerate(lengths) if length != lengths[0])
+        raise ValueError(
+            f"the columns of X differ in length: {wanted[0]!r} has {lengths[0]} rows, "
+            f"{wanted[odd]!r} has {lengths[odd]}."
+        )
+    return Table(wanted, columns)
+
+
+def _of_pandas(X: Any, wanted: Sequence[str] | None) -> Table:
+    names = X.columns.tolist()
+    texts = sum(isinstance(name, str) for name in names)
+    if texts == len(names) and len(X) == 1 and not any(map(_is_category, X.dtypes)):
+        # To get hold of columns takes pandas longer than to read the cells of one row.
+        cells = dict(zip(names, X.to_numpy(dtype=object)[0], strict=True))
+        return _of_columns(names, cells.__getitem__, wanted, of_cell)
+    if texts == len(names):
+        return _of_columns(names, X.__getitem__, wanted, of_series)
+    if texts:
+        raise TypeError(
+            "Feature names are only supported if all input features have string names, but your "
+            "input has names of other types too: use X.columns = X.columns.astype(str)."
+        )
+    columns = [of_series(series, at, f"x{at}") for at, (_, series) in enumerate(X.items())]
+    return _unnamed(columns)
+
+
+def _of_dictionaries(rows: Sequence[Mapping[Any, Any]], wanted: Sequence[str] | None) -> Table:
+    if wanted is None:
+        names = [*dict.fromkeys(str(key) for row in rows for key in row)]
+    else:
+        names = [*wanted]
+        known = {*names}
+        for at, row in enumerate(rows):
+            if known.isdisjoint(row):
+                raise ValueError(
+                    f"row {at} of X has none of the columns from which this encoder learned: "
+                    f"{_listed(names[:5])}{' and others' * (len(names) > 5)}."
+                )
+    if len(rows) == 1 and all(isinstance(name, str) for name in rows[0]):
+        get = rows[0].get
+        return Table(names, [of_cell(get(name), at, name) for at, name in enumerate(names)])
+    texts = [
+        row if all(map(_is_text, row)) else {str(k): v for k, v in row.items()} for row in rows
+    ]
+    columns = [of_list([row.get(name) for row in texts], at, name) for at, name in enumerate(names)]
+    return Table(names, columns)
+
+
+def _of_array(X: Any, wanted: Sequence[str] | None) -> Table:
+    cells = X if isinstance(X, np.ndarray) else _as_array(X)
+    if cells.dtype.names:
+        return _of_columns([*cells.dtype.names], lambda name: cells[name], wanted, of_any)
+    if cells.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {'scalar' if cells.ndim == 0 else f'{cells.ndim}D'} array "
+            "instead. Reshape your data: X is a table, one row for each sample."
+        )
+    if cells.dtype.kind in "biuf" and not isinstance(cells, np.ma.MaskedArray):
+        with np.errstate(over="ignore"):
+            return _unnamed([*np.array(cells.T, np.float64, order="C")])
+    return _unnamed([of_any(column, at, f"x{at}") for at, column in enumerate(cells.T)])
+
+
+def _as_array(X: Any) -> NDArray[Any]:
+    """Return lists of rows as an array of two dimensions; rows of several types as objects."""
+    if hasattr(X, "__array__") or not isinstance(X, list | tuple):
+        return np.asarray(X)
+    lengths = {len(row) if isinstance(row, list | tuple | np.ndarray) else -1 for row in X}
+    if len(lengths) != 1 or -1 in lengths:
+        if lengths == {-1} or not lengths:
+            return np.asarray(X)
+        raise ValueError(
+            f"the rows of X differ in length: row 0 has {_length(X[0])}, row "
+            f"{next(at for at, row in enumerate(X) if _length(row) != _length(X[0]))} does not."
+        )
+    cells = np.empty((len(X), lengths.pop()), object)
+    for at, row in enumerate(X):
+        cells[at] = row
+    return cells
+
+
+def _length(row: Any) -> int:
+    return len(row) if isinstance(row, list | tuple | np.ndarray) else -1
+
+
+def _unnamed(columns: list[Column]) -> Table:
+    return Table([f"x{at}" for at in range(len(columns))], columns, named=False)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(repr(name) for name in names)
+
+
+def _is_category(dtype: Any) -> bool:
+    return hasattr(dtype, "categories")

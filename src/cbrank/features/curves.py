@@ -1,0 +1,315 @@
+"""Columns of numbers: a line, pieces between knots, values that are categories, gaps."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbrank.features.ledger import Ledger, Reader, Writer
+
+Numbers = NDArray[np.float64]
+
+# Of the trials of curves on fourteen sets: pieces with variances like those of standardised columns.
+_PIECES_SPREAD = 3.5
+_FARTHEST = 10.0  # standard deviations: an outlier must not outweigh all other columns
+ENOUGH = 64  # values for knots: fewer put them anywhere
+_WINDOW = 128  # values that say whether a column has left its knots
+_RARE, _FEW_MOVES, _LONG = 0.01, 16, 1024
+# Where numbers are beyond this, differences of two may overflow: work with them scaled down.
+_LARGE, _SMALLER = 1e300, 2.0**-16
+_LARGEST = float(np.finfo(np.float64).max)
+
+
+class Curve(NamedTuple):
+    """The line and the pieces of a column of numbers, as its first values gave them."""
+
+    mean: float
+    spread: float
+    median: float
+    knots: Numbers
+    sentinels: Numbers  # isolated values: categories of their own, gaps for the curve
+    low: float
+    high: float
+
+
+def fitted(values: Numbers, pieces: int) -> Curve:
+    """Return the curve of the first values, which are finite."""
+    sentinels = _sentinels(values)
+    if sentinels.size:
+        values = values[~np.isin(values, sentinels)]
+    mean, spread = _moments(values)
+    median = float(_quantiles(values, np.array([0.5]))[0])
+    return Curve(
+        mean, spread, median, _knots(values, pieces), sentinels, values.min(), values.max()
+    )
+
+
+def _moments(values: Numbers) -> tuple[float, float]:
+    """Return mean and standard deviation, which overflow only if the values do."""
+    # A power of two scales without rounding.
+    scale = 2.0 ** np.floor(np.log2(max(float(np.abs(values).max()), 2.0**-1000)))
+    parts = values / scale
+    mean, spread = float(parts.mean()) * scale, float(parts.std()) * scale
+    if values.min() == values.max():
+        return float(values[0]), 1.0
+    return mean, min(spread, _LARGEST) or 1.0
+
+
+def _knots(values: Numbers, pieces: int) -> Numbers:
+    distinct = np.unique(values)
+    if len(distinct) <= 2:
+        return np.zeros(0)
+    if len(distinct) <= pieces + 1:
+        return distinct
+    levels = np.linspace(0.0, 1.0, pieces + 1)
+    knots = np.unique(_quantiles(values, levels))
+    if len(knots) <= 0.75 * pieces:  # one value is most of the column
+        knots = np.union1d(knots, _quantiles(distinct, levels))
+    return knots
+
+
+def _quantiles(values: Numbers, levels: Numbers) -> Numbers:
+    if np.abs(values).max() > _LARGE:
+        return np.quantile(values * _SMALLER, levels) / _SMALLER
+    return np.quantile(values, levels)
+
+
+def _sentinels(values: Numbers) -> Numbers:
+    """Return the largest or smallest value if it is frequent and far away from all others."""
+    distinct, counts = np.unique(values, return_counts=True)
+    found = []
+    for end, neighbour in ((0, 1), (-1, -2)):
+        if len(distinct) < 4 or counts[end] < max(3, _RARE * len(values)):
+            continue
+        others = values[values != distinct[end]] * _SMALLER
+        low, high = np.quantile(others, [0.05, 0.95])
+        away = abs(distinct[end] * _SMALLER - distinct[neighbour] * _SMALLER)
+        if low < high and away > 10.0 * (high - low):
+            found.append(distinct[end])
+    return np.array(found, np.float64)
+
+
+class Pieces:
+    """Lines and pieces of several columns, as arrays: all rows are encoded at once."""
+
+    def __init__(self, columns: list[tuple["NumberColumn", int]]) -> None:
+        """Take columns with the places of their values in the rows."""
+        parts: list[tuple[int, int, float, float, float, float, float]] = []
+        lines: list[tuple[int, int, float, float]] = []
+        for column, place in columns:
+            curve = column.curve
+            if curve is None:
+                continue
+            if column.line >= 0:
+                lines.append((column.line, place, curve.mean, curve.spread))
+            scale = _SMALLER if max(abs(curve.low), abs(curve.high)) > _LARGE else 1.0
+            height = _PIECES_SPREAD / np.sqrt(max(1, len(curve.knots) - 1))
+            for at, low in enumerate(curve.knots[:-1].tolist()):
+                ends = low * scale, float(curve.knots[at + 1]) * scale
+                parts.append((column.pieces + at, place, *ends, curve.median, height, scale))
+        self._lines = _arrays(lines, 4)
+        self._parts = _arrays(parts, 7)
+        self._bases = np.zeros(0)
+        self.features = np.concatenate([self._lines[0], self._parts[0]]).astype(np.int64)
+        self._order = np.argsort(self.features)
+        self.features = self.features[self._order]
+        if parts:
+            self._bases = self._shares(self._parts[4][None, :])[0]
+
+    def _shares(self, values: Numbers) -> Numbers:
+        """Return how much of each piece lies below the values, one column of them for a piece."""
+        _, _, low, high, _, _, scale = self._parts
+        shares: Numbers = (values * scale - low) / (high - low)
+        np.clip(shares, 0.0, 1.0, out=shares)
+        return shares
+
+    def encoded(self, values: Numbers) -> Numbers:
+        """Return the features of rows of numbers; gaps give zeros."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            _, places, mean, spread = self._lines
+            lines = (values[:, places.astype(np.intp)] - mean) / spread
+            np.clip(lines, -_FARTHEST, _FARTHEST, out=lines)
+            places, height = self._parts[1], self._parts[5]
+            pieces = (self._shares(values[:, places.astype(np.intp)]) - self._bases) * height
+        found = np.concatenate([lines, pieces], axis=1)[:, self._order]
+        found[np.isnan(found)] = 0.0
+        return found
+
+
+def _arrays(rows: list[Any], width: int) -> Numbers:
+    return np.array(rows, np.float64).T if rows else np.zeros((width, 0))
+
+
+@dataclass(frozen=True)
+class NumberColumn:
+    """What is known of a column of numbers."""
+
+    kind: ClassVar[str] = "number"
+
+    owner: int
+    name: str
+    most: int  # pieces
+    tells_gaps: bool = True
+    needed: int = 0  # values before there are knots; 0 before the first rows
+    curve: Curve | None = None
+    version: int = 0  # how many curves there were before
+    line: int = -1
+    pieces: int = -1  # the first of them
+    sentinels: tuple[int, ...] = ()
+    gap: int = -1
+    waiting: Numbers = field(default_factory=lambda: np.zeros(0))
+    seen: int = 0
+    next_look: int = 0  # values after which knots may move
+
+    def settled(self, values: Numbers, ledger: Ledger) -> "NumberColumn":
+        """Return the column after the rows of a block; features are added to the ledger."""
+        column = self
+        if not self.needed:
+            needed = min(ENOUGH, max(1, len(values) // 4))
+            column = replace(column, needed=needed)
+        finite = values[np.isfinite(values)]
+        column = replace(column, seen=column.seen + len(finite))
+        has_gaps = self.tells_gaps and len(values) and bool(np.isnan(values).any())
+        if has_gaps and self.gap < 0 and (column.seen or self.seen):
+            column = replace(column, gap=ledger.add(self.owner, f"{self.name}: missing"))
+        if not len(finite):
+            return column
+        waiting = np.concatenate([column.waiting, finite])
+        if column.curve is None:
+            return column._begun(waiting, ledger)
+        return column._watched(waiting, ledger)
+
+    def _begun(self, waiting: Numbers, ledger: Ledger) -> "NumberColumn":
+        """Return the column with a curve, if there are values enough."""
+        moved = waiting != waiting[0]
+        if not moved.any():
+            return replace(self, waiting=waiting[:1], needed=self._needed_after(waiting))
+        if self.needed > ENOUGH:  # it was constant, and now moves: look at what comes after
+            since = waiting[moved.argmax() :][:_LONG]
+            others = int((since != waiting[0]).sum())
+            if len(since) < ENOUGH or (others < _FEW_MOVES and len(since) < _LONG):
+                return replace(self, waiting=np.append(waiting[:1], since))
+            waiting = since
+        elif len(waiting) < self.needed:
+            return replace(self, waiting=waiting)
+        return self._curved(waiting, ledger)
+
+    def _needed_after(self, waiting: Numbers) -> int:
+        return ENOUGH + 1 if self.seen >= self.needed or len(waiting) >= ENOUGH else self.needed
+
+    def _curved(self, values: Numbers, ledger: Ledger) -> "NumberColumn":
+        """Return the column with new features from the values."""
+        curve = fitted(values, self.most)
+        name = f"{self.name} ({self.version + 1})" if self.version else self.name
+        line = pieces = -1
+        if curve.low < curve.high:
+            line = ledger.add(self.owner, name)
+        marks = _marks(curve.knots)
+        for at, low in enumerate(marks[:-1]):
+            place = ledger.add(self.owner, f"{name}: {low} to {marks[at + 1]}", bends=True)
+            pieces = place if at == 0 else pieces
+        sentinels = [
+            ledger.add(self.owner, f"{name} = {value:.6g}") for value in curve.sentinels.tolist()
+        ]
+        return replace(
+            self,
+            curve=curve,
+            version=self.version + 1,
+            line=line,
+            pieces=pieces,
+            sentinels=tuple(sentinels),
+            waiting=np.zeros(0),
+            # Twice as many values each time, so that a column that only ever grows has few curves.
+            next_look=2 * self.seen,
+        )
+
+    def _watched(self, waiting: Numbers, ledger: Ledger) -> "NumberColumn":
+        """Return the column with a new curve if most of the latest values are off its knots."""
+        curve = self.curve
+        assert curve is not None
+        if len(waiting) >= _WINDOW and self.seen >= self.next_look:
+            known = np.isin(waiting, curve.sentinels)
+            outside = ((waiting < curve.low) | (waiting > curve.high)) & ~known
+            latest = waiting[len(waiting) // 2 :]
+            if outside.mean() > 0.5 and latest.min() < latest.max():
+                return self._curved(latest, ledger)
+        return replace(self, waiting=waiting[1 - _WINDOW :])
+
+    def parted(self, values: Numbers) -> tuple[Numbers, list[tuple[int, NDArray[np.bool_]]]]:
+        """Return the numbers for the curve, and indicators: a feature and its rows for each."""
+        found = []
+        if self.gap >= 0:
+            found.append((self.gap, np.isnan(values)))
+        if self.sentinels and self.curve is not None:
+            for feature, value in zip(self.sentinels, self.curve.sentinels, strict=True):
+                rows = values == value
+                values = np.where(rows, np.nan, values)
+                found.append((feature, rows))
+        return values, found
+
+    def describe(self) -> str:
+        """Return a phrase about the curve."""
+        curve = self.curve
+        if curve is None:
+            return "constant so far" if len(self.waiting) else "nothing known so far"
+        low, high = f"{curve.low:.6g}", f"{curve.high:.6g}"
+        if self.line < 0:
+            text = "one value"
+        elif self.pieces < 0:
+            text = f"two values, {low} and {high}"
+        else:
+            text = f"{len(curve.knots) - 1} pieces between {low} and {high}"
+        for value in curve.sentinels.tolist():
+            text += f"; {value:.6g} is a category of its own"
+        return text
+
+    def save(self, out: Writer) -> None:
+        """Write all that changes."""
+        out.put(self.needed, self.version, self.gap, self.seen, self.next_look)
+        out.put_floats(self.waiting)
+        curve = self.curve
+        out.put(int(curve is not None))
+        if curve is not None:
+            out.put(self.line, self.pieces)
+            out.put_floats([curve.mean, curve.spread, curve.median, curve.low, curve.high])
+            out.put_floats(curve.knots)
+            out.put_floats(curve.sentinels)
+            out.put(*self.sentinels)
+
+    def load(self, source: Reader) -> "NumberColumn":
+        """Return the column as it was written."""
+        column = replace(
+            self,
+            needed=source.get(0, ENOUGH + 1),
+            version=source.get(),
+            gap=source.get_feature(self.owner),
+            seen=source.get(),
+            next_look=source.get(),
+            waiting=source.get_floats(),
+        )
+        if not source.get(0, 1):
+            return column
+        line, pieces = source.get_feature(self.owner), source.get(-1)
+        moments, knots = source.get_floats(), source.get_floats(rising=True)
+        sentinels = source.get_floats(rising=True)
+        if len(moments) != 5 or not moments[1] > 0 or (len(knots) > 0) != (pieces >= 0):
+            raise ValueError(f"its encoder has no sound curve of column {self.name!r}")
+        source.own(self.owner, pieces, len(knots) - 1)
+        mean, spread, median, low, high = moments.tolist()
+        features = tuple(source.get_feature(self.owner) for _ in sentinels)
+        if not low <= median <= high or -1 in features:
+            raise ValueError(f"its encoder has no sound curve of column {self.name!r}")
+        return replace(
+            column,
+            curve=Curve(mean, spread, median, knots, sentinels, low, high),
+            line=line,
+            pieces=pieces,
+            sentinels=features,
+        )
+
+
+def _marks(knots: Numbers) -> list[str]:
+    """Return knots as texts, short ones if they differ."""
+    marks = [f"{knot:.6g}" for knot in knots.tolist()]
+    return marks if len({*marks}) == len(marks) else [repr(knot) for knot in knots.tolist()]

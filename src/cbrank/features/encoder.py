@@ -1,0 +1,440 @@
+"""A transformer that takes tables as they come."""
+
+import warnings
+from collections.abc import Mapping
+from itertools import pairwise
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils._param_validation import Interval
+from sklearn.utils._set_output import _get_output_config
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from cbrank.features.containers import read_table
+from cbrank.features.encoding import Encoding, Settings, is_text
+from cbrank.features.kinds import KINDS
+from cbrank.features.table import Table
+from cbrank.locking import Owner
+
+_FIRST, _BLOCK = 256, 1024  # rows that `partial_fit` learns from at a time
+_FIRST_OF_ALL = 512  # rows of the first block of `fit`
+_MOST_PIECES = 1024
+_WAITING = "waiting."
+
+
+class TableEncoder(Owner, TransformerMixin, BaseEstimator):
+    """Turn tables as they come into sparse rows of numbers, which a linear ranker can learn from.
+
+    What each column is, is decided from the first rows: a number (a line, and pieces between knots,
+    whose weights make a curve), a word (a feature for each category), a time (year, month, weekday,
+    hour, days since the first), free text (words and pairs of words, hashed) or an id, which is
+    left out. A gap is a feature of its own. As the stream goes on, new categories get features, and
+    columns that begin to move or leave their knots get curves. Features are added at the end; what
+    a feature means never changes.
+
+    Parameters
+    ----------
+    pieces : int, default=8
+        The number of pieces of a curve.
+    kinds : dict, optional
+        What columns are, if you know better: "number", "word", "time", "text" or "drop", by the
+        column's name or its position.
+    max_categories : int, default=64
+        The number of categories of a column that have features of their own; the words of a column
+        with more share 32.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        The number of columns.
+    feature_names_in_ : ndarray of str
+        Their names, if the first table had some.
+    kinds_ : dict of str to str
+        What each column was decided to be; "empty" as long as it has no value.
+    width_ : int
+        The number of features so far.
+    owners_ : ndarray of shape (width_,)
+        The column of each feature, by position.
+    bends_ : ndarray of bool of shape (width_,)
+        Whether a feature is a piece of a curve.
+    is_wide_ : bool
+        Whether there is free text, which has many thousands of features.
+
+    Examples
+    --------
+    >>> from cbrank.features import TableEncoder
+    >>> rows = {"age": [31, 45, None, 27] * 16, "city": ["Oslo", "Bergen", "Oslo", "?"] * 16}
+    >>> encoder = TableEncoder().fit(rows)
+    >>> encoder.decisions()
+    ['age: a number, 2 pieces between 27 and 45; 16 of 64 cells are gaps',
+     'city: a word, 2 categories; 16 of 64 cells are gaps']
+    >>> encoder.get_feature_names_out()
+    array(['age: missing', 'age', 'age: 27 to 31', 'age: 31 to 45',
+           'city: missing', 'city=Oslo', 'city=Bergen'], dtype=object)
+    >>> encoder.transform({"age": [None], "city": ["Bergen"]}).toarray()
+    array([[1., 0., 0., 0., 0., 0., 1.]])
+    """
+
+    _encoding: Encoding
+    _waiting: list[Table]
+    _settled: int
+    n_features_in_: int
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "pieces": [Interval(Integral, 1, _MOST_PIECES, closed="both")],
+        "kinds": [dict, None],
+        "max_categories": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self, pieces: int = 8, kinds: dict[Any, str] | None = None, max_categories: int = 64
+    ) -> None:
+        self.pieces = pieces
+        self.kinds = kinds
+        self.max_categories = max_categories
+
+    # Rows ----------------------------------------------------------------------------------------
+
+    def read(self, X: Any) -> Table:
+        """Read rows; the first that are read say which columns there are.
+
+        Parameters
+        ----------
+        X : array-like, dict, list of dict, pandas, polars or Arrow table
+            Rows. Columns with names are found by name, in any order and among others.
+
+        Returns
+        -------
+        Table
+            The rows, in columns as this encoder knows them; a copy.
+        """
+        with self._own.lock:
+            if not self.__sklearn_is_fitted__():
+                table = _filled(read_table(X))
+                self._begin(table)
+                return table
+        known = getattr(self, "feature_names_in_", None)
+        names = None if known is None else known.tolist()
+        table = _filled(read_table(X, names))
+        if table.named != (known is not None):
+            self._warn_of_names(table.named)
+        if table.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {table.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+        return Table(self._encoding.settings.names, table.columns, known is not None)
+
+    def _warn_of_names(self, named: bool) -> None:
+        ours = type(self).__name__
+        if named:
+            text = f"X has feature names, but {ours} was fitted without feature names"
+        else:
+            text = f"X does not have valid feature names, but {ours} was fitted with feature names"
+        warnings.warn(text, stacklevel=3)
+
+    def _begin(self, table: Table) -> None:
+        """Forget everything and take the columns of a table."""
+        self._validate_params()
+        names = tuple(table.names)
+        encoding = Encoding(
+            Settings(names, int(self.pieces), int(self.max_categories), self._asked(names))
+        )
+        self.__dict__.pop("feature_names_in_", None)
+        if table.named:
+            self.feature_names_in_ = np.array(names, object)
+        self.n_features_in_ = len(names)
+        self._encoding, self._waiting, self._settled = encoding, [], 0
+
+    def _asked(self, names: tuple[str, ...]) -> dict[str, str]:
+        """Return the kinds that were asked for, by name."""
+        asked = {}
+        for column, kind in (self.kinds or {}).items():
+            name = names[column] if column in range(len(names)) else column
+            if name not in names:
+                raise ValueError(f"`kinds` names column {column!r}, which X does not have.")
+            if kind not in KINDS:
+                raise ValueError(
+                    f"`kinds` says that column {column!r} is {kind!r}: use one of "
+                    f"{', '.join(map(repr, KINDS))}."
+                )
+            asked[name] = kind
+        return asked
+
+    # The stream ----------------------------------------------------------------------------------
+
+    def settle(self, table: Table) -> None:
+        """Learn from the rows of a block: what columns are, their knots, new categories.
+
+        Blocks, unlike chunks of `partial_fit`, make a difference: all rows of one are looked at
+        together.
+
+        Parameters
+        ----------
+        table : Table
+            Rows that `read` returned.
+        """
+        with self._own.lock:
+            if not self.__sklearn_is_fitted__():
+                self._begin(table)
+            self._encoding.settle(table)
+            self._settled += len(table)
+
+    def encode(self, table: Table) -> csr_array:
+        """Return rows of features by what was learned so far.
+
+        Parameters
+        ----------
+        table : Table
+            Rows that `read` returned.
+
+        Returns
+        -------
+        csr_array of shape (n_rows, width_)
+            The features, in order in each row.
+        """
+        return self._current().encode(table)
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+        """Learn anew: the first 512 rows decide, the others add to it.
+
+        Parameters
+        ----------
+        X : array-like, dict, list of dict, pandas, polars or Arrow table
+            Rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        TableEncoder
+            The encoder itself.
+        """
+        self._validate_params()
+        table = _filled(read_table(X))
+        with self._own.lock:
+            self._begin(table)
+            ends = [0, *range(_FIRST_OF_ALL, len(table), _BLOCK), len(table)]
+            for begin, end in pairwise(ends):
+                self.settle(table.take(slice(begin, end)))
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+        """Go on learning. Any split of the rows into chunks gives the same encoder.
+
+        Rows wait until there are 256, from then on until there are 1,024 more; `transform` before
+        that goes by the rows so far.
+
+        Parameters
+        ----------
+        X : array-like, dict, list of dict, pandas, polars or Arrow table
+            Rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        TableEncoder
+            The encoder itself.
+        """
+        with self._own.lock:
+            table = self.read(X)
+            waiting = [*self._waiting, table]
+            count = sum(map(len, waiting))
+            while count >= (size := _BLOCK if self._settled else _FIRST):
+                rows = Table.concatenated(waiting)
+                self.settle(rows.take(slice(0, size)))
+                waiting = [rows.take(slice(size, None))]
+                self._waiting, count = waiting, count - size
+            self._waiting = waiting
+        return self
+
+    def transform(self, X: Any) -> csr_array:
+        """Return rows of features by what was learned so far.
+
+        Parameters
+        ----------
+        X : array-like, dict, list of dict, pandas, polars or Arrow table
+            Rows; they are not changed.
+
+        Returns
+        -------
+        csr_array of shape (n_rows, width_)
+            The features.
+        """
+        check_is_fitted(self)
+        output = _get_output_config("transform", self)["dense"]
+        if output != "default":
+            raise ValueError(
+                f"{output.capitalize()} output does not support sparse data. TableEncoder gives "
+                'sparse rows: use set_output(transform="default").'
+            )
+        return self.encode(self.read(X))
+
+    def _current(self) -> Encoding:
+        """Return what was learned; before the first block is complete, from the rows so far."""
+        check_is_fitted(self)
+        with self._own.lock:
+            if self._settled or not self._waiting:
+                return self._encoding
+            rows = sum(map(len, self._waiting))
+            if self._own.known is None or self._own.known[0] != (id(self._encoding), rows):
+                encoding = Encoding(self._encoding.settings)
+                encoding.settle(Table.concatenated(self._waiting))
+                self._own.known = (id(self._encoding), rows), encoding
+            found: Encoding = self._own.known[1]
+            return found
+
+    # What was learned ----------------------------------------------------------------------------
+
+    @property
+    def width_(self) -> int:
+        """The number of features so far."""
+        return self._current().ledger.width
+
+    @property
+    def owners_(self) -> NDArray[np.int64]:
+        """The column of each feature, by position."""
+        return self._current().ledger.owners()
+
+    @property
+    def bends_(self) -> NDArray[np.bool_]:
+        """Whether a feature is a piece of a curve."""
+        return self._current().ledger.bends()
+
+    @property
+    def kinds_(self) -> dict[str, str]:
+        """What each column was decided to be."""
+        encoding = self._current()
+        kinds = [column.decision.kind or "empty" for column in encoding.columns]
+        return dict(zip(encoding.settings.names, kinds, strict=True))
+
+    @property
+    def is_wide_(self) -> bool:
+        """Whether there is free text, which has many thousands of features."""
+        return any(is_text(column.known) for column in self._current().columns)
+
+    def decisions(self) -> list[str]:
+        """Say what each column was decided to be.
+
+        Returns
+        -------
+        list of str
+            A short sentence for each column.
+        """
+        return self._current().sentences()
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return the names of the features.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Ignored, but for a check of their number and, if columns have names, of those.
+
+        Returns
+        -------
+        ndarray of str
+            Such as "age", "age: 23 to 31", "age: missing", "city=Oslo", "when: weekday=Mon".
+        """
+        check_is_fitted(self)
+        _check_feature_names_in(self, input_features, generate_names=False)
+        return self._current().ledger.names()
+
+    # In model files ------------------------------------------------------------------------------
+
+    def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Return the state, to be saved.
+
+        Returns
+        -------
+        arrays : dict of str to ndarray
+            Arrays of numbers.
+        facts : dict
+            Values that JSON can hold.
+        """
+        check_is_fitted(self)
+        with self._own.lock:
+            arrays, decisions = self._encoding.save()
+            facts: dict[str, Any] = {
+                **self._encoding.settings.facts(),
+                "named": hasattr(self, "feature_names_in_"),
+                "decisions": decisions,
+                "settled": self._settled,
+                "waiting": None,
+            }
+            if sum(map(len, self._waiting)):
+                rows, facts["waiting"] = Table.concatenated(self._waiting).state()
+                arrays |= {_WAITING + name: array for name, array in rows.items()}
+        return arrays, facts
+
+    @classmethod
+    def from_state(cls, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> Self:
+        """Make an encoder from the state of `get_state`.
+
+        Parameters
+        ----------
+        arrays : dict of str to ndarray
+            The arrays of `get_state`.
+        facts : dict
+            Its facts.
+
+        Returns
+        -------
+        TableEncoder
+            The encoder, which goes on where it stopped.
+
+        Raises
+        ------
+        ValueError
+            If the state is inconsistent.
+        """
+        settings = Settings.from_facts(facts)
+        named, settled = facts.get("named"), facts.get("settled")
+        if type(named) is not bool or type(settled) is not int or settled < 0:
+            raise ValueError("its TableEncoder makes no sense")
+        encoder = cls(settings.pieces, facts["kinds"] or None, settings.most_categories)
+        encoder._begin(Table(settings.names, [], named))
+        own = {name: array for name, array in arrays.items() if not name.startswith(_WAITING)}
+        encoder._encoding = Encoding.load(settings, own, facts.get("decisions", []))
+        encoder._settled = settled
+        rows = {
+            name.removeprefix(_WAITING): array
+            for name, array in arrays.items()
+            if name.startswith(_WAITING)
+        }
+        if rows or facts.get("waiting") is not None:
+            table = Table.from_state(rows, facts.get("waiting") or {})
+            if tuple(table.names) != settings.names or len(table) >= (
+                _BLOCK if settled else _FIRST
+            ):
+                raise ValueError("the waiting rows of its TableEncoder do not fit")
+            encoder._waiting = [table]
+        return encoder
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_encoding")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.input_tags.dict = True
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return tags
+
+
+def _filled(table: Table) -> Table:
+    """Return a table that has rows and columns; an empty one is refused."""
+    for count, what in zip(table.shape[::-1], ("feature", "sample"), strict=True):
+        if count == 0:
+            raise ValueError(
+                f"Found array with 0 {what}(s) (shape={table.shape}) while a minimum of 1 is "
+                "required by TableEncoder."
+            )
+    return table

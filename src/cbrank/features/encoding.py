@@ -1,0 +1,303 @@
+"""What an encoder has decided: the state of each column, and rows encoded by it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
+
+from cbrank.features.curves import NumberColumn, Pieces
+from cbrank.features.kinds import (
+    KINDS,
+    Decision,
+    decided,
+    gaps_of,
+    numbers_of,
+    times_of,
+    words_of,
+)
+from cbrank.features.ledger import Ledger, Reader, Writer, put_ledger
+from cbrank.features.table import Column, Table
+from cbrank.features.text import TextColumn
+from cbrank.features.times import TimeColumn
+from cbrank.features.words import WordColumn
+
+Known = NumberColumn | WordColumn | TimeColumn | TextColumn
+
+_CELLS = 2**20  # numbers encoded at a time, so that memory stays within bounds
+_PHRASES = {"number": "a number", "word": "a word", "time": "a time", "text": "free text"}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the caller has asked for."""
+
+    names: tuple[str, ...]
+    pieces: int
+    most_categories: int
+    asked: Mapping[str, str]
+
+    def facts(self) -> dict[str, Any]:
+        """Return what JSON can hold."""
+        return {
+            "names": [*self.names],
+            "pieces": self.pieces,
+            "max_categories": self.most_categories,
+            "kinds": dict(self.asked),
+        }
+
+    @classmethod
+    def from_facts(cls, facts: Mapping[str, Any]) -> "Settings":
+        """Return the settings; a ValueError if they make no sense."""
+        names, asked = facts.get("names"), facts.get("kinds")
+        numbers = facts.get("pieces"), facts.get("max_categories")
+        if (
+            not isinstance(names, list)
+            or not names
+            or not all(isinstance(name, str) for name in names)
+            or len({*names}) < len(names)
+            or any(type(number) is not int or number < 1 for number in numbers)
+            or not isinstance(asked, dict)
+            or not asked.keys() <= {*names}
+            or any(kind not in KINDS for kind in asked.values())
+        ):
+            raise ValueError("the columns of its TableEncoder make no sense")
+        return cls(tuple(names), *numbers, asked)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A column: what it was decided to be, and what is known of it."""
+
+    decision: Decision
+    known: Known | None = None
+    rows: int = 0  # from which it was decided
+    gaps: int = 0  # in those
+
+    def sentence(self, name: str) -> str:
+        """Say what was decided."""
+        kind, reason, asked = self.decision
+        if not kind:
+            return f"{name}: no value so far"
+        if self.known is None:
+            return f"{name}: left out, {'as asked' if asked else reason}"
+        words = " ".join(filter(None, [_PHRASES[kind], reason]))
+        text = f"{name}: {words}{', as asked' * asked}, {self.known.describe()}"
+        return f"{text}; {self.gaps} of {self.rows} cells are gaps" if self.gaps else text
+
+
+class Encoding:
+    """Columns with their features; `settle` learns, `encode` uses what was learned."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.columns: list[Settled] = [
+            Settled(Decision(settings.asked.get(name, ""), "", name in settings.asked))
+            for name in settings.names
+        ]
+        self.ledger = Ledger()
+        self._plan: _Plan | None = None
+
+    # Learning ------------------------------------------------------------------------------------
+
+    def settle(self, table: Table) -> None:
+        """Learn from the rows of a block; all columns do, or after an error none."""
+        ledger = Ledger(self.ledger.entries)
+        columns = [
+            self._settled(place, column, values, ledger)
+            for place, (column, values) in enumerate(zip(self.columns, table.columns, strict=True))
+        ]
+        self.__dict__.update(columns=columns, ledger=ledger, _plan=None)
+
+    def _settled(self, place: int, column: Settled, values: Column, ledger: Ledger) -> Settled:
+        if not len(values) or column.decision.kind == "drop":
+            return column
+        if column.known is None:
+            column = self._decided(place, column, values)
+        known = column.known
+        if known is None:
+            return column
+        cells = _cells(column, values)
+        return replace(column, known=known.settled(cells, ledger))
+
+    def _decided(self, place: int, column: Settled, values: Column) -> Settled:
+        name, decision = self.settings.names[place], column.decision
+        if not decision.asked:
+            decision = decided(name, values)
+        known = self._new(place, decision.kind)
+        return Settled(decision, known, column.rows + len(values), column.gaps + gaps_of(values))
+
+    def _new(self, place: int, kind: str) -> Known | None:
+        name, settings = self.settings.names[place], self.settings
+        if kind == "number":
+            return NumberColumn(place, name, settings.pieces)
+        if kind == "word":
+            return WordColumn(place, name, settings.most_categories)
+        if kind == "time":
+            return TimeColumn.new(place, name, settings.pieces)
+        return TextColumn(place, name) if kind == "text" else None
+
+    # Using it ------------------------------------------------------------------------------------
+
+    def encode(self, table: Table) -> csr_array:
+        """Return rows of features; each row depends on nothing but itself and what was settled."""
+        if self._plan is None:
+            self._plan = _Plan(self.columns)
+        return self._plan.encoded(table, self.ledger.width)
+
+    def sentences(self) -> list[str]:
+        """Return what was decided, a sentence for each column."""
+        return [
+            column.sentence(name)
+            for column, name in zip(self.columns, self.settings.names, strict=True)
+        ]
+
+    # In model files ------------------------------------------------------------------------------
+
+    def save(self) -> tuple[dict[str, NDArray[Any]], list[list[Any]]]:
+        """Return arrays, and what JSON can hold of each column's decision."""
+        out = Writer()
+        put_ledger(out, self.ledger)
+        for column in self.columns:
+            if column.known is not None:
+                column.known.save(out)
+        return out.arrays(), [[*c.decision, c.rows, c.gaps] for c in self.columns]
+
+    @classmethod
+    def load(
+        cls, settings: Settings, arrays: Mapping[str, NDArray[Any]], decisions: Sequence[Any]
+    ) -> "Encoding":
+        """Return what was saved; a ValueError if it makes no sense."""
+        encoding = cls(settings)
+        if not isinstance(decisions, list) or len(decisions) != len(settings.names):
+            raise ValueError("its encoder has not one decision for each column")
+        source = Reader(arrays, len(settings.names))
+        encoding.ledger = source.get_ledger()
+        encoding.columns = [
+            encoding._loaded(place, decision, source) for place, decision in enumerate(decisions)
+        ]
+        source.finish()
+        return encoding
+
+    def _loaded(self, place: int, facts: Any, source: Reader) -> Settled:
+        if (
+            not isinstance(facts, list)
+            or [*map(type, facts)] != [str, str, bool, int, int]
+            or facts[0] not in ("", *KINDS)
+            or not 0 <= facts[4] <= facts[3]
+        ):
+            raise ValueError(f"its encoder has no decision on column {place}")
+        decision, rows, gaps = Decision(*facts[:3]), facts[3], facts[4]
+        asked = self.settings.asked.get(self.settings.names[place])
+        if asked != (decision.kind if decision.asked else None):
+            raise ValueError(f"its encoder was asked for another kind of column {place}")
+        known = self._new(place, decision.kind) if rows else None
+        return Settled(decision, known.load(source) if known else None, rows, gaps)
+
+
+def _cells(column: Settled, values: Column) -> Any:
+    """Return a column's cells as what it was decided to be."""
+    kind = column.decision.kind
+    if kind == "number":
+        return numbers_of(values)
+    if kind == "time":
+        return times_of(values)
+    return words_of(values, asked=column.decision.asked)
+
+
+class _Plan:
+    """How rows are encoded: all columns of numbers at once, all others one by one."""
+
+    def __init__(self, columns: list[Settled]) -> None:
+        self.columns = [(at, column) for at, column in enumerate(columns) if column.known]
+        curves: list[NumberColumn] = []
+        for _, column in self.columns:
+            if isinstance(column.known, NumberColumn):
+                curves.append(column.known)
+            elif isinstance(column.known, TimeColumn):
+                curves += [column.known.year, column.known.days]
+        self.pieces = Pieces([(curve, at) for at, curve in enumerate(curves)])
+        self.curves = len(curves)
+
+    def encoded(self, table: Table, width: int) -> csr_array:
+        rows = max(1, _CELLS // max(1, len(self.pieces.features)))
+        if len(table) <= rows:
+            return self._encoded(table, width)
+        parts = [
+            self._encoded(table.take(slice(begin, begin + rows)), width)
+            for begin in range(0, len(table), rows)
+        ]
+        return _stacked(parts, width)
+
+    def _encoded(self, table: Table, width: int) -> csr_array:
+        numbers = np.empty((len(table), self.curves))
+        entries, at = _Entries(len(table)), 0
+        for place, column in self.columns:
+            cells, known = _cells(column, table.columns[place]), column.known
+            if isinstance(known, NumberColumn):
+                numbers[:, at], indicators = known.parted(cells)
+                at += 1
+                for feature, rows in indicators:
+                    entries.mark(np.where(rows, feature, -1))
+            elif isinstance(known, TimeColumn):
+                numbers[:, at], numbers[:, at + 1], words = known.taken_apart(cells)
+                at += 2
+                for places in words:
+                    entries.mark(places)
+            elif isinstance(known, WordColumn):
+                entries.mark(known.places(cells))
+            elif isinstance(known, TextColumn):
+                entries.mark(np.where(cells.codes < 0, known.gap, -1))
+                entries.add(*known.entries(cells))
+        found = self.pieces.encoded(numbers)
+        nonzero = np.nonzero(found)
+        entries.add(nonzero[0], self.pieces.features[nonzero[1]], found[nonzero])
+        return entries.csr(width)
+
+
+class _Entries:
+    """Entries of sparse rows, collected column by column."""
+
+    def __init__(self, rows: int) -> None:
+        self.n_rows = rows
+        self.rows: list[NDArray[Any]] = []
+        self.features: list[NDArray[Any]] = []
+        self.values: list[NDArray[np.float64]] = []
+
+    def add(self, rows: NDArray[Any], features: NDArray[Any], values: NDArray[np.float64]) -> None:
+        self.rows.append(rows)
+        self.features.append(features)
+        self.values.append(values)
+
+    def mark(self, features: NDArray[Any]) -> None:
+        """Add a 1 to each row, at the feature given; none where that is -1."""
+        rows = np.flatnonzero(features >= 0)
+        if len(rows):
+            self.add(rows, features[rows], np.ones(len(rows)))
+
+    def csr(self, width: int) -> csr_array:
+        rows, features = np.concatenate(self.rows), np.concatenate(self.features)
+        values, shape = np.concatenate(self.values), (self.n_rows, width)
+        if self.n_rows == 1:
+            order = np.argsort(features)
+            ends = np.array([0, len(values)], np.int32)
+            return csr_array((values[order], features[order].astype(np.int32), ends), shape=shape)
+        kind = np.int32 if len(values) < 2**31 else np.int64
+        places = rows.astype(kind), features.astype(kind)
+        found = coo_array((values, places), shape=shape).tocsr()
+        found.sort_indices()
+        return found
+
+
+def _stacked(parts: list[csr_array], width: int) -> csr_array:
+    sizes = np.concatenate([[0], *(np.diff(part.indptr) for part in parts)])
+    indices = np.concatenate([part.indices for part in parts])
+    values = np.concatenate([part.data for part in parts])
+    return csr_array((values, indices, np.cumsum(sizes)), shape=(len(sizes) - 1, width))
+
+
+def is_text(known: Known | None) -> bool:
+    """Say whether a column is free text, whose features are many."""
+    return isinstance(known, TextColumn)

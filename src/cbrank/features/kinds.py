@@ -1,0 +1,147 @@
+"""What a column is, by its first rows: a number, a word, a time, free text, or of no use."""
+
+import re
+from collections.abc import Callable
+from math import isnan
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbrank.features.table import Column, Times, Words, in_words, is_empty
+from cbrank.features.times import parsed_time
+from cbrank.features.words import is_gap_word, without_gap_words
+
+KINDS = ("number", "word", "time", "text", "drop")
+
+_MOST = 0.9  # of the cells decide
+_LONG_TEXT = 4  # words a cell
+_FEW_ROWS = 8  # cells: of fewer, nothing can be said of how different they are
+_MANY_ROWS = 32  # cells, all of them different: so many make an id of words
+_LONGEST_ID = 40  # letters
+
+# "id", "customerID", "user_id" and what exports call their first column; not "paid", not "humid".
+_ID_NAME = re.compile(
+    r"(?i:id|uuid|guid|index|row|row[ _]?(id|number|names?)|unnamed: 0|.*[ _.-](id|uuid|guid))"
+    r"|.*[a-z](ID|Id)"
+)
+_THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?")
+_TRUTH = {"true": 1.0, "false": 0.0}
+
+
+class Decision(NamedTuple):
+    """What a column is, and why."""
+
+    kind: str  # one of KINDS, or "" as long as all cells are empty
+    reason: str = ""
+    asked: bool = False  # by the caller
+
+
+def decided(name: str, column: Column) -> Decision:
+    """Decide what a column is from its first rows."""
+    if isinstance(column, Words):
+        return _decided_words(name, column)
+    if is_empty(column):
+        return Decision("")
+    if isinstance(column, Times):
+        return Decision("time")
+    return _decided_numbers(name, column, "")
+
+
+def _decided_words(name: str, column: Words) -> Decision:
+    if column.declared:
+        return Decision("word" if (column.codes >= 0).any() else "")
+    column = without_gap_words(column)
+    counts = np.bincount(column.codes[column.codes >= 0], minlength=len(column.values))
+    cells = int(counts.sum())
+    if not cells:
+        return Decision("")
+    values = [(value, int(n)) for value, n in zip(column.values, counts, strict=True) if n]
+    if _share(values, lambda value: not isnan(parsed_number(value))) >= _MOST:
+        return _decided_numbers(name, numbers_of(column), "in words")
+    if _share(values, lambda value: not isnan(parsed_time(value))) >= _MOST:
+        return Decision("time", "in words")
+    if cells >= _FEW_ROWS and len(values) >= cells / 2:
+        if sum(n * len(value.split()) for value, n in values) / cells >= _LONG_TEXT:
+            return Decision("text")
+        short = _share(values, lambda value: " " not in value and len(value) <= _LONGEST_ID)
+        named = len(values) == cells and _is_id_name(name)
+        if named or (cells >= _MANY_ROWS and len(values) >= _MOST * cells and short >= _MOST):
+            return Decision("drop", _id_reason(len(values), cells))
+    return Decision("word")
+
+
+def _share(values: list[tuple[str, int]], test: Callable[[str], bool]) -> float:
+    """Return the share of the cells that pass a test."""
+    return sum(n for value, n in values if test(value)) / sum(n for _, n in values)
+
+
+def _decided_numbers(name: str, values: NDArray[np.float64], reason: str) -> Decision:
+    cells = values[~np.isnan(values)]
+    whole = cells.size >= _FEW_ROWS and np.isfinite(cells).all() and (cells == np.rint(cells)).all()
+    if whole and len(np.unique(cells)) == len(cells):
+        counts_up = len(cells) >= 2 * _FEW_ROWS and (np.diff(cells) == 1.0).all()
+        if counts_up or _is_id_name(name):
+            return Decision("drop", _id_reason(len(cells), len(cells)))
+    return Decision("number", reason)
+
+
+def _id_reason(distinct: int, cells: int) -> str:
+    share = "every value is" if distinct == cells else f"{distinct} of {cells} values are"
+    return f"an id ({share} different)"
+
+
+def _is_id_name(name: str) -> bool:
+    return _ID_NAME.fullmatch(name) is not None
+
+
+# A column as what it was decided to be -----------------------------------------------------------
+
+
+def parsed_number(text: str) -> float:
+    """Return the number that a word is, NaN if it is none.
+
+    Examples
+    --------
+    >>> parsed_number("1,234.5"), parsed_number("1,5"), parsed_number("12 a")
+    (1234.5, nan, nan)
+    """
+    if "_" in text:
+        return np.nan
+    try:
+        return float(text)
+    except ValueError:
+        return float(text.replace(",", "")) if _THOUSANDS.fullmatch(text) else np.nan
+
+
+def numbers_of(column: Column) -> NDArray[np.float64]:
+    """Return a column as numbers; what is none is a gap."""
+    if isinstance(column, Words):
+        return column.numbered([_number_or_truth(value) for value in column.values])
+    return column.seconds if isinstance(column, Times) else column
+
+
+def _number_or_truth(text: str) -> float:
+    value = parsed_number(text)
+    return value if value == value else _TRUTH.get(text.lower(), np.nan)  # noqa: PLR0124
+
+
+def times_of(column: Column) -> Times:
+    """Return a column as times; what is none is a gap."""
+    if isinstance(column, Words):
+        return Times(column.numbered([parsed_time(value) for value in column.values]))
+    return column if isinstance(column, Times) else Times(np.full(len(column), np.nan))
+
+
+def words_of(column: Column, *, asked: bool) -> Words:
+    """Return a column as words; those that stand for a gap are gaps, unless words were asked for."""
+    words = in_words(column)
+    return words if asked else without_gap_words(words)
+
+
+def gaps_of(column: Column) -> int:
+    """Return how many cells are empty, by themselves or by the word they hold."""
+    if isinstance(column, Words):
+        gaps = np.array([*map(is_gap_word, column.values), True])
+        return int(gaps[column.codes].sum())
+    return int(np.isnan(column.seconds if isinstance(column, Times) else column).sum())

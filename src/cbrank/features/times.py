@@ -1,0 +1,169 @@
+"""Columns of times: their parts as words, the year and the time since the first as numbers."""
+
+import re
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbrank.features.curves import NumberColumn
+from cbrank.features.ledger import Ledger, Reader, Writer
+from cbrank.features.table import Times, Words, time_text
+from cbrank.features.words import WordColumn
+
+Numbers = NDArray[np.float64]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_CLOCK = (
+    r"(?:[T ]+(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?P<fraction>[.,]\d+)?)?"
+    r"\s*(?:Z|UTC|[+-]\d{2}:?\d{2}(?::?\d{2})?)?)?"
+)
+_FORMS = (
+    re.compile(r"(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})" + _CLOCK),
+    re.compile(r"(?P<year>\d{4})/(?P<month>\d{1,2})/(?P<day>\d{1,2})" + _CLOCK),
+    re.compile(r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})" + _CLOCK),
+)
+_DAY = 86400.0
+_LONGEST = 2.0**55 / 1e6  # seconds: more does not fit into NumPy's microseconds
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_HOURS = tuple(f"{hour}h" for hour in range(24))
+_PARTS = (("month", _MONTHS), ("weekday", _WEEKDAYS), ("hour", _HOURS))
+
+
+def parsed_time(text: str) -> float:
+    """Return the seconds since 1970 of a time in words, NaN if it is none.
+
+    The time is that of the clock on the wall: a zone, if there is one, is left out.
+
+    Examples
+    --------
+    >>> parsed_time("1970-01-02T01:00"), parsed_time("2.1.1970"), parsed_time("noon")
+    (90000.0, 86400.0, nan)
+    """
+    if len(text) < 8 or not (text[0].isdigit() and text[-1] != "."):
+        return np.nan
+    for form in _FORMS:
+        if match := form.fullmatch(text):
+            parts = [int(match[name] or 0) for name in _FIELDS]
+            fraction = round(float("0." + (match["fraction"] or "00")[1:]) * 1e6)
+            try:
+                moment = datetime(*parts, tzinfo=UTC)  # type: ignore[misc, arg-type]
+            except ValueError:
+                return np.nan
+            return float((moment - _EPOCH + timedelta(microseconds=fraction)).total_seconds())
+    return np.nan
+
+
+_FIELDS = ("year", "month", "day", "hour", "minute", "second")
+
+
+def _parts_of(seconds: Numbers) -> tuple[Numbers, list[Words]]:
+    """Return years, and month, weekday and hour as words."""
+    gaps = ~(np.abs(seconds) < _LONGEST)
+    moments = np.where(gaps, 0, seconds).astype("M8[s]")
+    years = moments.astype("M8[Y]").astype(np.float64) + 1970.0
+    months = moments.astype("M8[M]").astype(np.int64) % 12
+    days = moments.astype("M8[D]").astype(np.int64)
+    hours = (moments.astype(np.int64) // 3600) % 24
+    years[gaps] = np.nan
+    found = []
+    for codes, (_, values) in zip((months, (days + 3) % 7, hours), _PARTS, strict=True):
+        found.append(Words(np.where(gaps, -1, codes).astype(np.int32), values))
+    return years, found
+
+
+@dataclass(frozen=True)
+class TimeColumn:
+    """What is known of a column of times."""
+
+    kind: ClassVar[str] = "time"
+
+    owner: int
+    name: str
+    year: NumberColumn
+    days: NumberColumn
+    parts: tuple[WordColumn, ...]
+    first: float | None = None  # seconds since 1970
+    gap: int = -1
+
+    @classmethod
+    def new(cls, owner: int, name: str, pieces: int) -> "TimeColumn":
+        """Return the column before any row."""
+        return cls(
+            owner,
+            name,
+            NumberColumn(owner, f"{name}: year", pieces, tells_gaps=False),
+            NumberColumn(owner, f"{name}: days", pieces, tells_gaps=False),
+            tuple(
+                WordColumn(owner, f"{name}: {part}", len(values), tells_gaps=False)
+                for part, values in _PARTS
+            ),
+        )
+
+    def settled(self, column: Times, ledger: Ledger) -> "TimeColumn":
+        """Return the column after the rows of a block; features are added to the ledger."""
+        gaps, state = ~(np.abs(column.seconds) < _LONGEST), self
+        if not gaps.all() and self.first is None:
+            state = replace(state, first=float(column.seconds[~gaps].min()))
+        if gaps.any() and self.gap < 0 and state.first is not None:
+            state = replace(state, gap=ledger.add(self.owner, f"{self.name}: missing"))
+        years, parts = _parts_of(column.seconds)
+        return replace(
+            state,
+            year=self.year.settled(years, ledger),
+            days=self.days.settled(state.days_of(column), ledger),
+            parts=tuple(
+                known.settled(words, ledger) for known, words in zip(self.parts, parts, strict=True)
+            ),
+        )
+
+    def days_of(self, column: Times) -> Numbers:
+        """Return the days since the first time that was seen."""
+        if self.first is None:
+            return np.full(len(column), np.nan)
+        days = (column.seconds - self.first) / _DAY
+        return np.where(np.abs(column.seconds) < _LONGEST, days, np.nan)
+
+    def taken_apart(self, column: Times) -> tuple[Numbers, Numbers, NDArray[np.int64]]:
+        """Return years, days, and the features of gaps and words: -1 or one for each row."""
+        years, parts = _parts_of(column.seconds)
+        words = [known.places(part) for known, part in zip(self.parts, parts, strict=True)]
+        gaps = np.where(np.isnan(years), self.gap, -1)
+        return years, self.days_of(column), np.stack([*words, gaps])
+
+    def describe(self) -> str:
+        """Return a phrase about what varies."""
+        if self.first is None:
+            return "nothing known so far"
+        used = ["year"] if self.year.curve is not None else []
+        used += [
+            part for (part, _), known in zip(_PARTS, self.parts, strict=True) if known.features
+        ]
+        text = ", ".join([*used, "days"]) + f" since {time_text(self.first)}"
+        return text if self.days.curve is not None else "one value so far"
+
+    def save(self, out: Writer) -> None:
+        """Write all that changes."""
+        out.put(self.gap)
+        out.put_floats([] if self.first is None else [self.first])
+        self.year.save(out)
+        self.days.save(out)
+        for part in self.parts:
+            part.save(out)
+
+    def load(self, source: Reader) -> "TimeColumn":
+        """Return the column as it was written."""
+        gap, first = source.get_feature(self.owner), source.get_floats()
+        if len(first) > 1:
+            raise ValueError(f"its encoder has no sound times of column {self.name!r}")
+        return replace(
+            self,
+            gap=gap,
+            first=float(first[0]) if len(first) else None,
+            year=self.year.load(source),
+            days=self.days.load(source),
+            parts=tuple(part.load(source) for part in self.parts),
+        )
