@@ -93,9 +93,11 @@ def _regression() -> Any:
     from sklearn.model_selection import GridSearchCV  # noqa: PLC0415
     from sklearn.pipeline import make_pipeline  # noqa: PLC0415
 
+    from cbrank.features import TableEncoder  # noqa: PLC0415
+
     regression = LogisticRegression(max_iter=1000)
     search = GridSearchCV(regression, {"C": _C}, scoring="roc_auc", cv=3)
-    return make_pipeline(import_module("cbrank.features").TableEncoder(), search)
+    return make_pipeline(TableEncoder(), search)
 
 
 def _lightgbm() -> Any:
@@ -263,7 +265,6 @@ METHODS = [
         "peers",
         partial(Model, _regression),
         1000,
-        {"cbrank.features": "this version of cbrank has none"},
         as_read=True,
     ),
     Method(
