@@ -2,13 +2,14 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Options of make bench and make streams; make bench BENCH=--help tells them.
+# Options of make bench, make streams and make beyond; make bench BENCH=--help tells them.
 BENCH ?= --out docs/bench
 STREAMS ?= --out docs/streams
+BEYOND ?= --out docs/beyond
 PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 QUIETLY := $(BIN)/python -c 'import subprocess, sys; p = subprocess.run(sys.argv[1:], capture_output=True, text=True); p.returncode and print(p.stdout, p.stderr); sys.exit(p.returncode)'
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint warm coverage docs bench streams clean
+.PHONY: help demo test lint warm coverage docs bench streams beyond clean
 
 help:  ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -73,6 +74,9 @@ bench: $(VENV)/.bench  ## Measure speed and AUC beside scikit-learn, River and V
 
 streams: $(VENV)/.bench  ## Rank real streams row by row beside River, scikit-learn and Vowpal Wabbit (15 minutes)
 	@$(BIN)/python -m benchmarks.streams $(STREAMS)
+
+beyond: $(VENV)/.bench  ## Set curves and crosses beside LightGBM, EBM and others (an hour, and some hours for EBM)
+	@$(BIN)/python -m benchmarks.beyond $(BEYOND)
 
 clean:  ## Remove everything that was made
 	@rm -rf $(VENV) demo report.html docs/_build docs/_rankers.md docs/api/generated docs/gallery build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

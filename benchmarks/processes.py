@@ -38,9 +38,14 @@ class Process:
     ----------
     environment : dict of str to str, optional
         Added to the process's environment, which allows one thread.
+    timeout : float
+        Seconds that a call may take.
     """
 
-    def __init__(self, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, environment: dict[str, str] | None = None, timeout: float = _TIMEOUT
+    ) -> None:
+        self._timeout = timeout
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
@@ -60,8 +65,8 @@ class Process:
     def answer(self) -> Any:
         """Return what the last call returned, or raise `ProcessFailed`."""
         try:
-            if not self._pipe.poll(_TIMEOUT):
-                raise ProcessFailed(f"no answer within {_TIMEOUT} seconds")
+            if not self._pipe.poll(self._timeout):
+                raise ProcessFailed(f"no answer within {self._timeout} seconds")
             value = self._pipe.recv()
         except (EOFError, OSError) as error:
             self._process.join(5)

@@ -21,7 +21,7 @@ from cbrank.provenance import LIBRARIES, machine, now, versions
 PLAIN, FAST = "Plain loop 50", "CBR 50, no averaging"
 """The plain loop, and CBR set to do the same."""
 
-_PEERS = ("river", "vowpalwabbit", "torch", "libauc")
+_PEERS = ("river", "vowpalwabbit", "lightgbm", "interpret-core", "torch", "libauc")
 
 
 class ResultsFolder:

@@ -22,7 +22,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "_*.md", "bench", "streams", "study", "examples"]
+exclude_patterns = ["_build", "_*.md", "bench", "beyond", "streams", "study", "examples"]
 templates_path = ["_templates"]
 toc_object_entries_show_parents = "hide"
 nitpicky = True

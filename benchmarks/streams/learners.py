@@ -53,14 +53,14 @@ class Learner:
 
 
 class CBR(Learner):
-    """`CBRanker` with raw columns: `predict_proba`, then `partial_fit`."""
+    """`CBRanker`, or another ranker, with raw columns: `predict_proba`, then `partial_fit`."""
 
     rows = _AT_A_TIME
 
-    def __init__(self, **parameters: Any) -> None:
-        from cbrank import CBRanker  # noqa: PLC0415
+    def __init__(self, ranker: str = "CBRanker", **parameters: Any) -> None:
+        import cbrank  # noqa: PLC0415
 
-        self.ranker: Any = CBRanker(**parameters, random_state=0)
+        self.ranker: Any = getattr(cbrank, ranker)(**parameters, random_state=0)
 
     def predict(self, block: Any) -> Any:
         """Return the probabilities of a block."""
@@ -123,7 +123,7 @@ def _river_tree() -> Any:
     return tree.HoeffdingAdaptiveTreeClassifier(seed=0)
 
 
-def _river_forest() -> Any:
+def river_forest() -> Any:
     from river import forest  # noqa: PLC0415
 
     return forest.ARFClassifier(n_models=10, seed=0)
@@ -152,15 +152,17 @@ class SGD(Learner):
 
 
 class VowpalWabbit(Learner):
-    """Vowpal Wabbit with logistic loss and otherwise its own defaults, an example at a time.
+    """Vowpal Wabbit with logistic loss and else its own defaults or options, a row at a time.
 
     Examples are parsed before the clock starts. It scales columns itself.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, options: str = "") -> None:
         import vowpalwabbit  # noqa: PLC0415
 
-        self.workspace = vowpalwabbit.Workspace("--loss_function logistic --link logistic --quiet")
+        self.workspace = vowpalwabbit.Workspace(
+            f"--loss_function logistic --link logistic --quiet {options}"
+        )
 
     def prepare(self, X: NDArray[np.float64], y: NDArray[np.int64]) -> list[Any]:
         """Parse examples."""
@@ -172,8 +174,9 @@ class VowpalWabbit(Learner):
         return float(self.workspace.predict(block))
 
     def learn(self, block: Any) -> None:
-        """Learn from an example."""
+        """Learn from an example and hand it back, or the workspace would keep its memory."""
         self.workspace.learn(block)
+        self.workspace.finish_example(block)
 
 
 class LabelBefore(Learner):
@@ -229,7 +232,7 @@ METHODS = [
     Method("cbr-row", "CBR, row by row", "cbrank", CBRByRow, 500),
     Method("river-lr", "River LR", "peers", partial(River, _river_regression), 40, RIVER),
     Method("river-hat", "River HAT", "peers", partial(River, _river_tree), 250, RIVER),
-    Method("river-arf", "River ARF", "peers", partial(River, _river_forest), 1200, RIVER),
+    Method("river-arf", "River ARF", "peers", partial(River, river_forest), 1200, RIVER),
     Method("sgd", "SGD, 10 at a time", "peers", partial(SGD, _AT_A_TIME), 80),
     Method("sgd-row", "SGD, row by row", "peers", partial(SGD, 1), 700),
     Method("vw", "Vowpal Wabbit", "peers", VowpalWabbit, 10, VOWPAL_WABBIT),

@@ -6,15 +6,15 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.processes import Process
-from benchmarks.streams.learners import Learner, Method
+from benchmarks.comparison import table_path, why_no_data_set, why_no_table
+from benchmarks.processes import PeakMemory, Process
+from benchmarks.streams.learners import Learner
 from cbrank import datasets
-from cbrank.datasets.store import data_folder
 
 WINDOW = 1000
 """Rows of a window, whose AUC is measured; also of a call to the process that learns."""
@@ -57,21 +57,14 @@ class Stream:
     label: str = ""
     most: int | None = None
 
+    @property
+    def size(self) -> int:
+        """Rough number of rows, for the time that remains."""
+        return self.most or 30_000
+
     def missing(self) -> str:
         """Say which file is missing and where it should lie; nothing if it is there."""
-        if not self.label:
-            here = self.name in datasets.available()
-            return "" if here else (
-                f"{self.name} is not on this machine: get it by `cbrank datasets fetch "
-                f"{self.name}`, or name a folder that has it in CBRANK_DATA."
-            )  # fmt: skip
-        folder = data_folder()
-        file = f"tables/{self.name}.csv.xz"
-        if folder is None:
-            return f"{file} is missing: name a folder that has it in CBRANK_DATA."
-        return "" if self._path(folder).is_file() else (
-            f"{self._path(folder)} is missing: CBRANK_DATA names a folder without {file}."
-        )  # fmt: skip
+        return why_no_table(self.name) if self.label else why_no_data_set(self.name)
 
     def load(self) -> tuple[Floats, Labels]:
         """Return rows and labels in the order of the file.
@@ -84,10 +77,7 @@ class Stream:
         if not self.label:
             loaded = datasets.load(self.name)
             return np.asarray(loaded.X[: self.most]), loaded.y[: self.most]
-        return self._read(self._path(data_folder() or Path()))
-
-    def _path(self, folder: Path) -> Path:
-        return folder / "tables" / f"{self.name}.csv.xz"
+        return self._read(table_path(self.name))
 
     def _read(self, path: Path) -> tuple[Floats, Labels]:
         with lzma.open(path, "rt", encoding="utf-8") as file:
@@ -135,6 +125,7 @@ class Run:
         self.start()
         self.go_on(0, min(_WARM_UP_ROWS, len(self.y)))
         self.start()
+        self._memory = PeakMemory()
 
     def start(self) -> None:
         """Begin the stream with a new learner."""
@@ -158,19 +149,38 @@ class Run:
             at += learner.rows
         return probabilities, time.perf_counter() - clock
 
+    def mib(self) -> float:
+        """Return how far memory rose since the warm-up."""
+        return self._memory.mib()
+
     def reported(self) -> float:
         """Return the AUC that the learner reports of itself."""
         return self.learner.reported()
 
 
-def measure(method: Method, X: Floats, y: Labels) -> dict[str, Any]:
-    """Let a method predict and learn a stream in a fresh process with one thread.
+class Foretold(NamedTuple):
+    """What a method said of a stream's rows before it knew their labels, and at what cost.
 
-    Returns
-    -------
-    dict
-        The measures by name, see `measures`, with ``microseconds`` (a row) and ``reported`` (the AUC
-        that the method reports of itself).
+    Attributes
+    ----------
+    probabilities : ndarray of float64
+        Of every row, that it is positive.
+    microseconds : float
+        The time of a row, to predict and to learn.
+    mib : float
+        How far the process's memory rose meanwhile.
+    reported : float
+        The AUC that the method reports of itself; NaN if it reports none.
+    """
+
+    probabilities: Floats
+    microseconds: float
+    mib: float
+    reported: float
+
+
+def foretell(make: Callable[[], Learner], X: Floats, y: Labels) -> Foretold:
+    """Let a method predict and learn a stream in a fresh process with one thread.
 
     Raises
     ------
@@ -179,14 +189,26 @@ def measure(method: Method, X: Floats, y: Labels) -> dict[str, Any]:
     """
     probabilities, seconds = [], 0.0
     with Process() as process:
-        process.make(Run, method.make, X, y).call("warm_up")
+        process.make(Run, make, X, y).call("warm_up")
         for begin in range(0, len(y), WINDOW):
             part, taken = process.call("go_on", begin, min(begin + WINDOW, len(y)))
             probabilities.append(part)
             seconds += taken
-        reported = process.call("reported")
-    measured = measures(y, np.concatenate(probabilities))
-    return measured | {"microseconds": 1e6 * seconds / len(y), "reported": reported}
+        mib, reported = process.call("mib"), process.call("reported")
+    return Foretold(np.concatenate(probabilities), 1e6 * seconds / len(y), mib, reported)
+
+
+def measure(make: Callable[[], Learner], X: Floats, y: Labels) -> dict[str, Any]:
+    """Return the measures of what a method foretells, by name, with its cost and what it reports.
+
+    Raises
+    ------
+    ProcessFailed
+        If the method fails; the text says why.
+    """
+    told = foretell(make, X, y)
+    cost = {"microseconds": told.microseconds, "reported": told.reported}
+    return measures(y, told.probabilities) | cost
 
 
 # Measures -----------------------------------------------------------------------------------------
@@ -223,6 +245,16 @@ def measures(y: Labels, probabilities: Floats) -> dict[str, Any]:
         "auc": auc(y, probabilities),
         "log_loss": log_loss(y, probabilities),
         "calibration_error": calibration_error(y, probabilities),
+    }
+
+
+def facts(X: Floats, y: Labels) -> dict[str, Any]:
+    """Return what a stream is like."""
+    return {
+        "rows": len(y),
+        "features": X.shape[1],
+        "positives": int(y.sum()),
+        "shares": shares(y),
     }
 
 

@@ -1,28 +1,21 @@
 """The results folder, its tables and figures, and the page that shows them."""
 
-import csv
-import io
-import json
 import math
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.comparison import Folder, end_page, start_page, write_csv, write_table
 from benchmarks.report import short
-from benchmarks.results_folder import circumstances, for_json
 from benchmarks.streams import learners, measuring
-from benchmarks.streams.learners import Method
 from benchmarks.streams.measuring import WINDOW, Stream
-from cbrank.atomic import atomic_write_text
 from cbrank.methods import Look
 from cbrank.plotting import headed, write_figure
-from cbrank.provenance import now
-from cbrank.tables import ABSENT, Cell, Row, Table, fixed, markdown
+from cbrank.tables import ABSENT, Cell, Row, Table, fixed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_FILE = "streams.json"
 _COLUMNS = {
     "window_auc": "AUC, windows",
     "auc": "AUC, whole",
@@ -41,70 +34,9 @@ _LOOKS = {
 """The methods in the figures, the last drawn on top; those row by row would cover their own lines."""
 
 
-class Folder:
-    """The files of the results; what was measured is kept as it ends.
-
-    Parameters
-    ----------
-    path : Path
-        The folder; it need not exist yet.
-
-    Raises
-    ------
-    ValueError
-        If ``streams.json`` there is something else.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.facts: dict[str, Any] = {"streams": {}, "results": {}}
-        if (path / _FILE).exists():
-            self.facts = _read(path / _FILE)
-
-    def result(self, stream: str, method: str) -> dict[str, Any]:
-        """Return what was measured of a method on a stream; nothing if it was not."""
-        found = self.facts["results"].get(stream, {}).get(method, {})
-        return {name: math.nan if value is None else value for name, value in found.items()}
-
-    def forget(self, stream: str, method: str) -> None:
-        """Forget a result."""
-        self.facts["results"].get(stream, {}).pop(method, None)
-
-    def add(self, stream: str, facts: dict[str, Any], method: str, measured: Any) -> None:
-        """Keep the facts of a stream, and what was measured of a method on it."""
-        self.facts["streams"][stream] = for_json(facts)
-        rounded = {name: _rounded(value) for name, value in measured.items()}
-        self.facts["results"].setdefault(stream, {})[method] = for_json(rounded)
-        self.facts |= circumstances() | {"finished": now()}
-        self.path.mkdir(parents=True, exist_ok=True)
-        atomic_write_text(self.path / _FILE, json.dumps(self.facts) + "\n")
-
-    def measured(self, stream: str, *groups: str) -> list[tuple[Method, dict[str, Any]]]:
-        """Return the methods of groups that were measured on a stream, with the measures."""
-        return [
-            (method, result)
-            for method in learners.METHODS
-            if method.group in groups and (result := self.result(stream, method.name))
-        ]
-
-    def streams(self) -> list[Stream]:
-        """Return the streams that something was measured on."""
-        return [s for s in measuring.STREAMS if self.facts["results"].get(s.name)]
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        facts = dict(json.loads(path.read_text(encoding="utf-8")))
-        if facts.keys() >= {"streams", "results"}:
-            return facts
-    except ValueError:
-        pass
-    raise ValueError(f"{path} has no results of streams: remove it or give another --out.")
-
-
-def _rounded(value: Any) -> Any:
-    """Round to six digits: more would change from run to run and say nothing."""
-    return [_rounded(each) for each in value] if isinstance(value, list) else round(value, 6)
+def folder(path: Path) -> Folder:
+    """Return the results in a folder."""
+    return Folder(path, "streams", measuring.STREAMS, learners.METHODS)
 
 
 def write(folder: Folder) -> None:
@@ -117,40 +49,21 @@ def write(folder: Folder) -> None:
     folder : Folder
         The results.
     """
-    for name in ("tables", "figures"):
-        (folder.path / name).mkdir(parents=True, exist_ok=True)
-    parts = [_head(folder.facts)]
-    for stream in folder.streams():
+    parts = start_page(folder)
+    for stream in folder.subjects():
         table = stream_table(folder, stream)
-        atomic_write_text(folder.path / "tables" / f"{table.key}.md", markdown(table))
-        parts += [f"## {stream.title}", _figure(folder, stream), markdown(table).strip()]
+        parts += [f"## {stream.title}", _figure(folder, stream), write_table(folder, table)]
     table = option_table(folder)
     if table.rows:
-        atomic_write_text(folder.path / "tables" / f"{table.key}.md", markdown(table))
-        parts += [f"## {table.title}", markdown(table).strip()]
-    atomic_write_text(folder.path / "report.md", "\n\n".join(filter(None, parts)) + "\n")
-    _write_csv(folder)
-
-
-def _head(facts: dict[str, Any]) -> str:
-    machine = facts["machine"]
-    versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
-    return (
-        f"Measured by `python -m benchmarks.streams`, finished {facts['finished']}, on "
-        f"{machine['cpu']} with {machine['cpus']} cores, one thread; {versions}."
-    )
-
-
-def _write_csv(folder: Folder) -> None:
-    file = io.StringIO()
-    lines = csv.writer(file, lineterminator="\n")
-    lines.writerow(["stream", "method", *_COLUMNS, "reported"])
-    for stream in folder.streams():
-        for method, result in folder.measured(stream.name, "cbrank", "peers", "options"):
-            numbers = [result[name] for name in (*_COLUMNS, "reported")]
-            told = ["" if math.isnan(number) else number for number in numbers]
-            lines.writerow([stream.name, method.name, *told])
-    atomic_write_text(folder.path / "results.csv", file.getvalue())
+        parts += [f"## {table.title}", write_table(folder, table)]
+    end_page(folder, parts)
+    columns = [*_COLUMNS, "reported"]
+    lines = [
+        [stream.name, method.name, *[result[name] for name in columns]]
+        for stream in folder.subjects()
+        for method, result in folder.measured(stream.name)
+    ]
+    write_csv(folder, ["stream", "method", *columns], lines)
 
 
 # Tables -------------------------------------------------------------------------------------------
@@ -165,7 +78,7 @@ def stream_table(folder: Folder, stream: Stream) -> Table:
         for name in _COLUMNS
         if lines
     }
-    facts = folder.facts["streams"][stream.name]
+    facts = folder.about(stream.name)
     first = "the first " if stream.most == facts["rows"] else ""
     note = (
         f"{first}{facts['rows']:,} rows of {facts['features']} columns, "
@@ -191,7 +104,7 @@ def _cell(name: str, value: float, best: float) -> Cell:
 
 def option_table(folder: Folder) -> Table:
     """Set options of `CBRanker` side by side, on all streams."""
-    streams = folder.streams()
+    streams = folder.subjects()
     methods = [
         method
         for method in learners.METHODS
@@ -238,7 +151,7 @@ def _figure(folder: Folder, stream: Stream) -> str:
     lines = [(name, *known[name]) for name in _LOOKS if name in known]
     if not lines or find_spec("matplotlib") is None:
         return ""
-    shares = folder.facts["streams"][stream.name]["shares"]
+    shares = folder.about(stream.name)["shares"]
     rows = [(window + 1) * WINDOW / 1000 for window in range(len(shares))]
 
     def draw(figure: "Figure") -> None:
@@ -281,8 +194,8 @@ def _line(axes: Any, name: str, title: str, rows: list[float], windows: list[flo
 def summary(folder: Folder) -> str:
     """Return what a terminal shows: a line for each stream and method."""
     lines = []
-    for stream in folder.streams():
-        for method, result in folder.measured(stream.name, "cbrank", "peers", "options"):
+    for stream in folder.subjects():
+        for method, result in folder.measured(stream.name):
             lines.append(
                 f"{stream.name:<9}{method.title:<24}{result['window_auc']:>7.4f}"
                 f"{result['auc']:>8.4f}{result['log_loss']:>8.4f}"

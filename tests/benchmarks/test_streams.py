@@ -15,7 +15,6 @@ from benchmarks.streams import learners, measuring, report
 from benchmarks.streams.__main__ import main
 from benchmarks.streams.learners import METHODS, Learner
 from benchmarks.streams.measuring import Run, Stream, calibration_error, log_loss, measures
-from benchmarks.streams.report import Folder
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "streams"
 TINY = Stream("tiny", "tiny: a stream", "made up", label="class", most=2300)
@@ -120,14 +119,14 @@ def test_the_command_measures_what_is_not_there_yet(streams, tmp_path):
     outcome = streams("--only", "sgd")
     assert outcome.exit_code == 0
     assert "tiny" in outcome.stdout
-    assert not Folder(out).result("tiny", "label-before")
-    kept = Folder(out).result("tiny", "sgd")
+    assert not report.folder(out).result("tiny", "label-before")
+    kept = report.folder(out).result("tiny", "sgd")
     assert len(kept["windows"]) == 2
     assert kept["window_auc"] > 0.7
     assert kept["microseconds"] > 0
 
     streams()
-    assert Folder(out).result("tiny", "sgd")["microseconds"] == kept["microseconds"]
+    assert report.folder(out).result("tiny", "sgd")["microseconds"] == kept["microseconds"]
     assert (out / "figures" / "tiny.svg").stat().st_size > 0
     page = (out / "report.md").read_text("utf-8")
     assert "The first 2,300 rows of 3 columns" in page
@@ -141,14 +140,14 @@ def test_the_command_measures_what_is_not_there_yet(streams, tmp_path):
     facts["results"]["tiny"] = {name: kept | {"auc": 0.0} for name in ("sgd", "label-before")}
     (out / "streams.json").write_text(json.dumps(facts))
     streams("--only", "sgd,tiny", "--fresh")
-    folder = Folder(out)
+    folder = report.folder(out)
     assert folder.result("tiny", "sgd")["auc"] == kept["auc"]
     assert folder.result("tiny", "label-before")["auc"] == 0.0
 
 
 def test_without_matplotlib_there_are_tables_and_no_figures(streams, tmp_path, monkeypatch):
-    for module in ("__main__", "report"):
-        monkeypatch.setattr(f"benchmarks.streams.{module}.find_spec", lambda _: None)
+    for module in ("comparison", "streams.report"):
+        monkeypatch.setattr(f"benchmarks.{module}.find_spec", lambda _: None)
     outcome = streams("--only", "label-before")
     assert outcome.exit_code == 0
     assert "no figures" in outcome.stderr
@@ -207,7 +206,7 @@ def test_a_method_that_fails_is_named(streams, monkeypatch):
 def test_the_documentation_shows_what_is_in_its_folder(tmp_path, monkeypatch):
     shutil.copy(COMMITTED / "streams.json", tmp_path)
     monkeypatch.setattr(report, "write_figure", lambda *_: None)
-    report.write(Folder(tmp_path))
+    report.write(report.folder(tmp_path))
     written = {path.name: path.read_text("utf-8") for path in (tmp_path / "tables").iterdir()}
     kept = {path.name: path.read_text("utf-8") for path in (COMMITTED / "tables").iterdir()}
     assert written == kept
