@@ -1,6 +1,8 @@
 """Columns of numbers: a line, pieces between knots, values that are categories, gaps."""
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from math import frexp, isinf
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -48,7 +50,7 @@ def fitted(values: Numbers, pieces: int) -> Curve:
 def _moments(values: Numbers) -> tuple[float, float]:
     """Return mean and standard deviation, which overflow only if the values do."""
     # A power of two scales without rounding.
-    scale = 2.0 ** np.floor(np.log2(max(float(np.abs(values).max()), 2.0**-1000)))
+    scale = 2.0 ** (frexp(max(float(np.abs(values).max()), 2.0**-1000))[1] - 1)
     parts = values / scale
     mean, spread = float(parts.mean()) * scale, float(parts.std()) * scale
     if values.min() == values.max():
@@ -103,10 +105,10 @@ class Pieces:
                 continue
             if column.line >= 0:
                 lines.append((column.line, place, curve.mean, curve.spread))
-            scale = _SMALLER if max(abs(curve.low), abs(curve.high)) > _LARGE else 1.0
             height = _PIECES_SPREAD / np.sqrt(max(1, len(curve.knots) - 1))
-            for at, low in enumerate(curve.knots[:-1].tolist()):
-                ends = low * scale, float(curve.knots[at + 1]) * scale
+            for at, (low, high) in enumerate(pairwise(curve.knots.tolist())):
+                scale = _SMALLER if isinf(high - low) else 1.0
+                ends = low * scale, high * scale
                 parts.append((column.pieces + at, place, *ends, curve.median, height, scale))
         self._lines = _arrays(lines, 4)
         self._parts = _arrays(parts, 7)
@@ -115,7 +117,8 @@ class Pieces:
         self._order = np.argsort(self.features)
         self.features = self.features[self._order]
         if parts:
-            self._bases = self._shares(self._parts[4][None, :])[0]
+            with np.errstate(over="ignore"):
+                self._bases = self._shares(self._parts[4][None, :])[0]
 
     def _shares(self, values: Numbers) -> Numbers:
         """Return how much of each piece lies below the values, one column of them for a piece."""

@@ -19,13 +19,14 @@ from cbrank.features.kinds import (
     words_of,
 )
 from cbrank.features.ledger import Ledger, Reader, Writer, put_ledger
-from cbrank.features.table import Column, Table
+from cbrank.features.table import Column, Table, Times, Words
 from cbrank.features.text import TextColumn
 from cbrank.features.times import TimeColumn
 from cbrank.features.words import WordColumn
 
 Known = NumberColumn | WordColumn | TimeColumn | TextColumn
 
+_CONVINCING = 128  # cells of a block that can show a decision to be wrong
 _CELLS = 2**20  # numbers encoded at a time, so that memory stays within bounds
 _PHRASES = {"number": "a number", "word": "a word", "time": "a time", "text": "free text"}
 
@@ -116,6 +117,8 @@ class Encoding:
             return column
         if column.known is None:
             column = self._decided(place, column, values)
+        elif isinstance(values, Words) and not column.decision.asked:
+            column = self._reconsidered(place, column, values)
         known = column.known
         if known is None:
             return column
@@ -128,6 +131,19 @@ class Encoding:
             decision = decided(name, values)
         known = self._new(place, decision.kind)
         return Settled(decision, known, column.rows + len(values), column.gaps + gaps_of(values))
+
+    def _reconsidered(self, place: int, column: Settled, values: Words) -> Settled:
+        """Return a column of words if it was numbers or times, and now most cells are neither."""
+        known = column.known
+        if not isinstance(known, NumberColumn | TimeColumn):
+            return column
+        cells = int((words_of(values, asked=False).codes >= 0).sum())
+        found = _cells(column, values)
+        read = int((~np.isnan(found.seconds if isinstance(found, Times) else found)).sum())
+        if cells < _CONVINCING or 2 * read >= cells:
+            return column
+        words = WordColumn(place, known.name, self.settings.most_categories, gap=known.gap)
+        return replace(column, decision=Decision("word", "though not at first"), known=words)
 
     def _new(self, place: int, kind: str) -> Known | None:
         name, settings = self.settings.names[place], self.settings
