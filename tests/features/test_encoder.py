@@ -1,6 +1,7 @@
 """TableEncoder: what it decides, what it makes of rows, and that chunks make no difference."""
 
 import copy
+import itertools
 import json
 import pickle
 import threading
@@ -17,7 +18,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from cbrank.features import Table, TableEncoder, encoder as encoder_module
+from cbrank.features import Table, TableEncoder
+from cbrank.features import encoder as encoder_module
 from cbrank.features.table import in_words
 
 KINDS = ("number", "word", "time", "text", "drop")
@@ -39,7 +41,7 @@ def _small_blocks():
 
 def fitted_in_chunks(columns, ends, **parameters):
     found = TableEncoder(**parameters)
-    for begin, end in zip(ends, ends[1:], strict=False):
+    for begin, end in itertools.pairwise(ends):
         found.partial_fit(part(columns, begin, end))
     return found
 
@@ -66,7 +68,7 @@ def known(encoder):
     rows = {name.removeprefix("waiting."): a for name, a in arrays.items() if "waiting" in name}
     table = Table.from_state(rows, waiting) if waiting else Table([], [])
     words = [in_words(column) for column in table.columns]
-    cells = [[w.values[code] if code >= 0 else None for code in w.codes] for w in words]
+    cells = [[w.values[code] if code >= 0 else None for code in w.codes] for w in words]  # noqa: PD011
     own = {name: array.tolist() for name, array in arrays.items() if "waiting" not in name}
     return own, facts, told, cells
 
@@ -94,7 +96,7 @@ def test_saved_and_loaded_goes_on_as_if_never_stopped(data):
     columns = data.draw(tables())
     ends = data.draw(cuts(rows_of(columns)))
     stopped = TableEncoder(max_categories=3)
-    for begin, end in zip(ends, ends[1:], strict=False):
+    for begin, end in itertools.pairwise(ends):
         stopped.partial_fit(part(columns, begin, end))
         arrays, facts = stopped.get_state()
         assert all(array.dtype.kind in "iuf" for array in arrays.values())
@@ -217,8 +219,7 @@ def test_a_column_that_begins_to_move_gets_its_knots_then():
 def test_a_column_with_few_values_waits_for_more():
     found = TableEncoder()
     for block in range(4):
-        cells = [None] * 256
-        cells[:20] = [at / 2 + block for at in range(20)]
+        cells = [at / 2 + block for at in range(20)] + [None] * 236
         found.settle(found.read({"x": cells}))
         assert (found.width_ > 1) == (block == 3)
 
@@ -345,8 +346,17 @@ def test_kinds(case):
 
 @pytest.mark.parametrize(
     ("name", "is_id"),
-    [("id", True), ("customerID", True), ("user_id", True), ("Id", True), ("paid", False)]
-    + [("humid", False), ("UNPAID", False), ("Unnamed: 0", True), ("age", False)],
+    [
+        ("id", True),
+        ("customerID", True),
+        ("user_id", True),
+        ("Id", True),
+        ("paid", False),
+        ("humid", False),
+        ("UNPAID", False),
+        ("Unnamed: 0", True),
+        ("age", False),
+    ],
 )
 def test_names_of_ids(name, is_id):
     values = RANDOM.permutation(1000)[:64]

@@ -1,8 +1,10 @@
 """Tables of every kind are read alike, and kept as plain arrays."""
 
-import datetime
+import datetime as dt
 import decimal
+import itertools
 import uuid
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +24,7 @@ NAN = float("nan")
 def plain(column):
     """A column as a list: numbers, words, times in seconds, None for gaps."""
     if isinstance(column, Words):
-        return [None if code < 0 else column.values[code] for code in column.codes]
+        return [None if code < 0 else column.values[code] for code in column.codes]  # noqa: PD011
     numbers = column.seconds if isinstance(column, Times) else column
     return [None if np.isnan(value) else float(value) for value in numbers]
 
@@ -38,7 +40,7 @@ COLUMNS = {
     "age": [31, 45, None, 27],
     "paid": [True, False, None, True],
     "city": ["Oslo", None, " Bergen ", "Oslo"],
-    "when": [datetime.datetime(2020, 1, 2, 3), None, datetime.datetime(1969, 12, 31), None],
+    "when": [dt.datetime(2020, 1, 2, 3), None, dt.datetime(1969, 12, 31), None],
 }
 EXPECTED = {
     "age": ("ndarray", [31.0, 45.0, None, 27.0]),
@@ -140,9 +142,9 @@ def test_cells_of_odd_types():
         "decimal": [decimal.Decimal("1.5"), 10**400],
         "bytes": [b"a", "a"],
         "mixed": [1, "a"],
-        "date": [datetime.date(1970, 1, 2), np.datetime64("1970-01-03")],
-        "span": [datetime.timedelta(days=1), np.timedelta64(1, "s")],
-        "clock": [datetime.time(3, 4), None],
+        "date": [dt.date(1970, 1, 2), np.datetime64("1970-01-03")],
+        "span": [dt.timedelta(days=1), np.timedelta64(1, "s")],
+        "clock": [dt.time(3, 4), None],
         "gaps": [pd.NA, pd.NaT],
         "key": [uuid.UUID(int=1), None],
     }
@@ -217,7 +219,7 @@ def test_chunks_put_together_are_the_table(data):
     columns = data.draw(tables(30))
     whole = read_table(columns)
     ends = data.draw(cuts(len(whole)))
-    parts = [read_table(part(columns, b, e)) for b, e in zip(ends, ends[1:], strict=False)]
+    parts = [read_table(part(columns, b, e)) for b, e in itertools.pairwise(ends)]
     assert all_plain(Table.concatenated(parts)) == all_plain(whole)
 
 
@@ -242,7 +244,7 @@ def test_state_and_back(columns):
 
 def test_forged_states_are_refused():
     arrays, facts = read_table(COLUMNS | {"more": ["a", "b", "a", "?"]}).state()
-    forged = [
+    forged: list[tuple[dict[str, Any], dict[str, Any]]] = [
         ({"codes": arrays["codes"] + 1}, {}),
         ({"codes": arrays["codes"] - 2}, {}),
         ({"sizes": arrays["sizes"][::-1] + 1}, {}),

@@ -1,5 +1,6 @@
 """Made-up tables, and a slow plain reading of how their columns become features."""
 
+import itertools
 import math
 
 import numpy as np
@@ -67,7 +68,7 @@ def features_of_number(x, first, pieces):
         return [0.0] * (1 + max(0, len(knots) - 1))
     line = (x - np.mean(first)) / (np.std(first) or 1.0)
     found = [min(max(line, -10.0), 10.0)]
-    for low, high in zip(knots, knots[1:], strict=False):
+    for low, high in itertools.pairwise(knots):
         share, base = (
             min(max((value - low) / (high - low), 0.0), 1.0) for value in (x, np.median(first))
         )

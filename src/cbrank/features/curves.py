@@ -239,16 +239,15 @@ class NumberColumn:
                 return self._curved(latest, ledger)
         return replace(self, waiting=waiting[1 - _WINDOW :])
 
-    def parted(self, values: Numbers) -> tuple[Numbers, list[tuple[int, NDArray[np.bool_]]]]:
-        """Return the numbers for the curve, and indicators: a feature and its rows for each."""
+    def parted(self, values: Numbers) -> tuple[Numbers, list[NDArray[np.int64]]]:
+        """Return the numbers for the curve, and of each indicator its feature or -1 for each row."""
         found = []
         if self.gap >= 0:
-            found.append((self.gap, np.isnan(values)))
+            found.append(np.where(np.isnan(values), self.gap, -1))
         if self.sentinels and self.curve is not None:
             for feature, value in zip(self.sentinels, self.curve.sentinels, strict=True):
-                rows = values == value
-                values = np.where(rows, np.nan, values)
-                found.append((feature, rows))
+                found.append(np.where(values == value, feature, -1))
+            values = np.where(np.isin(values, self.curve.sentinels), np.nan, values)
         return values, found
 
     def describe(self) -> str:

@@ -255,17 +255,15 @@ class _Plan:
             if isinstance(known, NumberColumn):
                 numbers[:, at], indicators = known.parted(cells)
                 at += 1
-                for feature, rows in indicators:
-                    entries.mark(np.where(rows, feature, -1))
+                entries.marks += indicators
             elif isinstance(known, TimeColumn):
                 numbers[:, at], numbers[:, at + 1], words = known.taken_apart(cells)
                 at += 2
-                for places in words:
-                    entries.mark(places)
+                entries.marks += words
             elif isinstance(known, WordColumn):
-                entries.mark(known.places(cells))
+                entries.marks.append(known.places(cells))
             elif isinstance(known, TextColumn):
-                entries.mark(np.where(cells.codes < 0, known.gap, -1))
+                entries.marks.append(np.where(cells.codes < 0, known.gap, -1))
                 entries.add(*known.entries(cells))
         found = self.pieces.encoded(numbers)
         nonzero = np.nonzero(found)
@@ -281,19 +279,19 @@ class _Entries:
         self.rows: list[NDArray[Any]] = []
         self.features: list[NDArray[Any]] = []
         self.values: list[NDArray[np.float64]] = []
+        self.marks: list[NDArray[Any]] = []  # the feature of each row that is 1, or -1
 
     def add(self, rows: NDArray[Any], features: NDArray[Any], values: NDArray[np.float64]) -> None:
         self.rows.append(rows)
         self.features.append(features)
         self.values.append(values)
 
-    def mark(self, features: NDArray[Any]) -> None:
-        """Add a 1 to each row, at the feature given; none where that is -1."""
-        rows = np.flatnonzero(features >= 0)
-        if len(rows):
-            self.add(rows, features[rows], np.ones(len(rows)))
-
     def csr(self, width: int) -> csr_array:
+        """Return the rows, their features in order."""
+        if self.marks:
+            marks = np.array(self.marks)
+            columns, rows = np.nonzero(marks >= 0)
+            self.add(rows, marks[columns, rows], np.ones(len(rows)))
         rows, features = np.concatenate(self.rows), np.concatenate(self.features)
         values, shape = np.concatenate(self.values), (self.n_rows, width)
         if self.n_rows == 1:

@@ -127,12 +127,12 @@ class TimeColumn:
         days = (column.seconds - self.first) / _DAY
         return np.where(np.abs(column.seconds) < _LONGEST, days, np.nan)
 
-    def taken_apart(self, column: Times) -> tuple[Numbers, Numbers, NDArray[np.int64]]:
-        """Return years, days, and the features of gaps and words: -1 or one for each row."""
+    def taken_apart(self, column: Times) -> tuple[Numbers, Numbers, list[NDArray[np.int64]]]:
+        """Return years, days, and of each part its feature or -1 for each row."""
         years, parts = _parts_of(column.seconds)
         words = [known.places(part) for known, part in zip(self.parts, parts, strict=True)]
-        gaps = np.where(np.isnan(years), self.gap, -1)
-        return years, self.days_of(column), np.stack([*words, gaps])
+        words.append(np.where(np.isnan(years), self.gap, -1))
+        return years, self.days_of(column), words
 
     def describe(self) -> str:
         """Return a phrase about what varies."""
