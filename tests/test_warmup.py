@@ -68,8 +68,10 @@ def process(code_or_module, *arguments, **environment):
     )  # fmt: skip
 
 
-COMPILED_NAMES = {"uniexp.learn", "uniexp.learn_sparse", "window_auc.slide"} | {
-    f"prequential.{name}" for name in ("follow", "measure", "pair_auc", "place_of", "log_odds")
+COMPILED_NAMES = {
+    *("uniexp.learn", "uniexp.learn_sparse", "window_auc.slide"),
+    *("prequential.follow", "prequential.measure", "prequential.pair_auc"),
+    *("calibration.place_of", "calibration.log_odds"),
 }
 
 

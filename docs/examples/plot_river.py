@@ -45,10 +45,11 @@ for name, model in models.items():
 # %%
 # Are the probabilities calibrated?
 # ---------------------------------
-# A ranking score is not a probability. The classifier makes one by Platt scaling: a logistic curve
-# fitted to the scores of the buffered rows, at the class shares of the stream. On the right, rows are in ten
-# groups of equal size by the probability that was predicted *before* they were learned from; if it is
-# calibrated, the share of positives in a group is the mean probability.
+# A ranking score is not a probability. The classifier makes one by a curve that rises with the score,
+# learned within the pass from scores that rows had before they were learned from, and by the trend of its
+# latest errors. On the right, rows are in ten groups of equal size by the probability that was predicted
+# *before* they were learned from; if it is calibrated, the share of positives in a group is the mean
+# probability.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
 for name, curve in curves.items():

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from commands import outcome_of
 
 from benchmarks import measurements, report
 from benchmarks.__main__ import main
@@ -91,17 +91,10 @@ TINY = Workload(
 )
 
 
-def invoke(*arguments):
-    outcome = CliRunner().invoke(main, arguments)
-    if outcome.exception and not isinstance(outcome.exception, SystemExit):
-        raise outcome.exception
-    return outcome
-
-
 @pytest.fixture
 def bench(tmp_path, monkeypatch):
     monkeypatch.setattr(measurements, "WORKLOADS", [TINY])
-    return partial(invoke, "--quick", "--out", str(tmp_path / "out"))
+    return partial(outcome_of, main, "--quick", "--out", str(tmp_path / "out"))
 
 
 def test_the_command_measures_reports_and_goes_on(bench, tmp_path):
@@ -169,6 +162,6 @@ def test_errors_are_sentences(bench, tmp_path, arguments, code, sentence):
 
 def test_missing_data_sets_are_named(monkeypatch):
     monkeypatch.setattr("cbrank.datasets.available", list)
-    outcome = invoke("--only", "covtype-raw")
+    outcome = outcome_of(main, "--only", "covtype-raw")
     assert outcome.exit_code == 2
     assert "Left out, not on this machine: covtype." in outcome.stderr

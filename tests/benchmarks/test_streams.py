@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import outcome_of
 
 from benchmarks.streams import learners, measuring, report
 from benchmarks.streams.__main__ import main
@@ -100,13 +100,6 @@ def test_calibration_error_and_log_loss():
 # The command --------------------------------------------------------------------------------------
 
 
-def invoke(*arguments):
-    outcome = CliRunner().invoke(main, arguments)
-    if outcome.exception and not isinstance(outcome.exception, SystemExit):
-        raise outcome.exception
-    return outcome
-
-
 @pytest.fixture
 def streams(tmp_path, monkeypatch):
     """Return the command on a made-up stream with two methods that need nothing else."""
@@ -118,7 +111,7 @@ def streams(tmp_path, monkeypatch):
     monkeypatch.setattr(measuring, "STREAMS", [TINY])
     few = [method for method in METHODS if method.name in {"sgd", "label-before"}]
     monkeypatch.setattr(learners, "METHODS", few)
-    return partial(invoke, "--out", str(tmp_path / "out"))
+    return partial(outcome_of, main, "--out", str(tmp_path / "out"))
 
 
 def test_the_command_measures_what_is_not_there_yet(streams, tmp_path):

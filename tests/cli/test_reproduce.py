@@ -7,8 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
-from commands import wait_for_lines
+from commands import outcome_of, wait_for_lines
 from scipy.sparse import csr_array
 
 from cbrank.cli import main
@@ -31,10 +30,7 @@ def embedded_only(tmp_path_factory, monkeypatch):
 
 
 def run(*arguments, **environment):
-    result = CliRunner().invoke(main, ["reproduce", *map(str, arguments)], env=environment)
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+    return outcome_of(main, "reproduce", *arguments, env=environment)
 
 
 def test_the_table_goes_to_stdout_and_all_else_to_stderr(tmp_path):

@@ -442,9 +442,11 @@ def test_files_of_earlier_versions_give_probabilities_of_their_buffered_rows(fil
     if apart <= 0.0:  # ranked the wrong way round, which no curve is to follow
         assert len(set(positive.round(9))) <= 2 or (positive[labels == 1].mean() < 0.5)
         return
-    spread = ((scores - centre[labels]) ** 2).sum() / labels.size + apart**2 / labels.size
-    slope = max(apart**2 / spread, 0.05)  # no curve is flatter, so that probabilities have an order
-    discriminant = slope * (scores - centre.mean()) / apart + np.log(seen[1] / seen[0])
+    unit = max(apart, 0.5 * np.abs(scores - centre.mean()).mean())
+    spread = (((scores - centre[labels]) ** 2).sum() + unit**2) / labels.size
+    # No curve is flatter, so that probabilities have an order.
+    slope = max(apart * unit / spread, 0.05)
+    discriminant = slope * (scores - centre.mean()) / unit + np.log(seen[1] / seen[0])
     np.testing.assert_allclose(positive, 1 / (1 + np.exp(-discriminant)), rtol=1e-6)
 
 

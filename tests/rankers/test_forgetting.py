@@ -244,7 +244,8 @@ def test_cross_validation_forgets_too(german):
 
 @pytest.mark.parametrize("forgetting", [-0.1, 1.0, "much", np.nan])
 def test_a_share_is_between_0_and_1(forgetting):
-    with pytest.raises(ValueError, match="The 'forgetting' parameter of CBRanker must be"):
+    told = r"The 'forgetting' parameter of CBRanker must be .* or a float in the range \[0.0, 1.0\)"
+    with pytest.raises(ValueError, match=told):
         CBRanker(forgetting=forgetting).partial_fit([[0.0], [1.0]], [0, 1])
 
 

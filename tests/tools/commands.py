@@ -26,11 +26,17 @@ def svmlight(rows, seed=0, width=5):
     )
 
 
+def outcome_of(command, *arguments, **options):
+    """Run a command; return how it ended, be it with an error of its own."""
+    outcome = CliRunner().invoke(command, [str(argument) for argument in arguments], **options)
+    if outcome.exception and not isinstance(outcome.exception, SystemExit):
+        raise outcome.exception
+    return outcome
+
+
 def call(*arguments, code=0, **options):
     """Run a command; return its stdout and its stderr without what depends on the machine."""
-    result = CliRunner().invoke(main, [str(argument) for argument in arguments], **options)
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
+    result = outcome_of(main, *arguments, **options)
     assert result.exit_code == code, result.output
     timed = re.compile(r"^(Note: compiling.*|.* rows/s, .*)\n", re.MULTILINE)
     return result.stdout, timed.sub("", result.stderr)

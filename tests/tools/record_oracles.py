@@ -233,7 +233,8 @@ class Honest:
         for g in self.learners:
             for r, w in enumerate(weights[g]):
                 middle, unit = self.anchor(g, r, w)
-                places[g, r] = float(np.clip((w @ x - middle) / unit, -FARTHEST, FARTHEST))
+                place = float(np.clip((w @ x - middle) / unit, -FARTHEST, FARTHEST))
+                places[g, r] = round(place * 2**30) / 2**30
                 usual = unit * min(abs(w @ x - middle) / unit, 100.0)
                 self.level[g, r] += (usual - self.level[g, r]) / min(memory, 50.0)
                 if not self.by_rows:

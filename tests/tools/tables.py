@@ -2,7 +2,7 @@
 
 import json
 
-from click.testing import CliRunner
+from commands import outcome_of
 
 from cbrank import CBRanker
 from cbrank.cli import main
@@ -25,11 +25,8 @@ TEST = """income,clicked,row,age
 
 
 def run(*arguments):
-    """Run a command; whatever it raises that is no exit is an error of ours."""
-    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+    """Run a command; return how it ended."""
+    return outcome_of(main, *arguments)
 
 
 def objects(result):

@@ -30,7 +30,7 @@ Table = dict[str, list[Any]]
 @click.option(
     "--confidence",
     is_flag=True,
-    help="Also how sure it is that the score reaches the threshold (CBR).",
+    help="Also how sure it is that the score is above zero (CBR).",
 )
 @click.option("--proba", is_flag=True, help="Also the probability that the row is positive.")
 @click.option("--label", is_flag=True, help="Also the label that the score stands for.")

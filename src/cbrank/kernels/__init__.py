@@ -14,7 +14,7 @@ Submodules are imported at their first use, so that ``import cbrank`` need not i
 * ``oam``, ``opauc``, ``adaoam``, ``uniexp``: the paper's baselines
 * ``scw``, ``ftrl``, ``spauc``: later competing methods
 * ``vectors``, ``steps``, ``random``: shared by all learners; ``threads``: one BLAS thread at a time
-* ``prequential``: rows are tested, then learned from: honest AUC, and the curve to probabilities
+* ``prequential``: rows are tested, then learned from: honest AUC; ``calibration``: probabilities
 * ``window_auc``: exact AUC of a sliding window
 * ``svmlight``, ``csv``: parsers of text; ``numbers``: decimal to double; ``scaling``: of columns
 """
@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # to type checkers, all in a module that is not listed here i
         adaoam,
         blocked,
         buffers,
+        calibration,
         confidence,
         covariances,
         csv,

@@ -1,8 +1,9 @@
 """Test, then learn: what a learner says of each row before it learns from it.
 
 Kernels note the score of a row as it arrives (`foretell`), so that the notes are honest: no row has
-taught the weights that judge it. From the notes follow, at the end of a block of rows or when someone
-asks (`follow`), the curve from scores to probabilities, and at the end of a block (`pair_auc`) the AUC.
+taught the weights that judge it. The notes on the rows of one call, or of as many as the block has room
+for, move the curve from scores to probabilities (`follow`); those on a whole block give its AUC
+(`pair_auc`), the evidence for each readout and the shape of the curve (`measure`).
 
 A pairwise ranker has no intercept: as its weights move, all scores move with them, by far more than
 rows differ if columns are far from zero. So a score is taken from the midpoint of the two class means
@@ -21,57 +22,41 @@ from typing import NamedTuple
 import numpy as np
 
 from cbrank.kernels._jit import jit, kernel
-from cbrank.kernels.vectors import dot
+from cbrank.kernels.calibration import (
+    FARTHEST,
+    count_places,
+    find_shape,
+    knots_of,
+    learn_curve,
+)
 
 SCORE, GAP = range(2)  # what is noted of a row and a readout
-OFFSET, SHAPE, LINE, TREND = range(4)  # places in `curve`
 
 # Rows of a class that its mean remembers in a stream, and rows that the level of a readout and the
 # class means of scores do. Electricity prices want it short, weather does not mind.
 MEMORY = 50.0
-# Rows that the curve remembers in a stream, and rows that the trend of its errors does.
-CURVE_MEMORY = 1000.0
-TREND_MEMORY = 15.0
-_TREND_PRIOR = 5.0  # weight of "no trend", in units of p (1 - p)
 # Least unit, as a share of the usual distance of scores from the midpoint: where the class means meet,
 # as on noise or for a moment, a score says little and must not be blown up.
 _LEAST_UNIT = 0.5
-_FARTHEST = 20.0  # distances of a score from the midpoint that the curve takes seriously
+# Places are multiples of 1 / _FINEST, far coarser than the rounding of scores, which depends on how a
+# stream is cut into chunks: what is equal but for rounding is a tie, however rows come.
+_FINEST = 2.0**30
 # Units that a score is taken for at most in the mean of its class and in the level: a missing value of
 # -3e38 would outweigh all others for good. Where all scores move by more, the level follows in some rows.
 _OUTLYING = 100.0
 _LARGEST_SQUARED = 1e154  # numbers from here on have squares that overflow
-_LARGEST_LOGIT = 30.0
 _LARGEST = np.finfo(np.float64).max
-_FLATTEST = 0.05  # least factors of the shape and of the place together
-# The shape of the curve: rows are counted in BINS, finest within _CORE of the midpoint; groups of at
-# least _FEWEST_ROWS make up to SHAPE_KNOTS - 1 knots; each is shrunk by so many rows towards what it was.
-BINS, _CORE, SHAPE_KNOTS, _FEWEST_ROWS, _SHRINKAGE = 128, 0.1, 33, 8.0, 8.0
-_LEAST_INFORMATION = 1e-4  # of a row, p (1 - p): a curve that is sure of itself must stay movable
 
 
 class Trail(NamedTuple):
     """What a learner is tested by, and where it notes what it says of rows."""
 
     held: np.ndarray  # (d,) weights by which the block is tested
-    origin: (
-        np.ndarray
-    )  # (d,) rows are taken from here, which saves digits; empty without class means
+    origin: np.ndarray  # (d,) subtracted from rows, which saves digits; empty without class means
     memory: np.ndarray  # (1,) rows of its class that a class mean remembers
     said: np.ndarray  # (rows, readouts, 2) score and gap
     tested: np.ndarray  # (rows,) score by the held weights
     labels: np.ndarray  # (rows,)
-
-
-class Curve(NamedTuple):
-    """The curve from scores to probabilities, and what it follows."""
-
-    shape: np.ndarray  # (2, SHAPE_KNOTS) places and evidence there, in order; all zero at first
-    curve: np.ndarray  # (4,) offset, and the factors of the shape, of the place and of the trend
-    information: np.ndarray  # (4, 4) of these, faded
-    errors: np.ndarray  # (2,) label - probability, and p (1 - p), both summed and soon faded
-    share: np.ndarray  # (2,) rows of each class, faded
-    rows: np.ndarray  # (1,) rows so far
 
 
 class Block(NamedTuple):
@@ -198,133 +183,6 @@ def foretell_both_sparse(trail, at, indices, values, label, features, per_lag):
     trail.tested[at], trail.labels[at] = tested, label
 
 
-# The shape of the curve ---------------------------------------------------------------------------
-#
-# Scores of a pairwise ranker are no log odds: where they have long tails, the evidence grows steeply
-# near the midpoint and hardly beyond. So rows of each class are counted by place, and the logarithm of
-# the ratio of the two densities, made monotone, is the evidence of a place.
-
-
-@jit
-def _knots(shape):
-    """Return how many knots a shape has: places and evidence rise from one to the next."""
-    n = 1
-    while n < SHAPE_KNOTS and shape[0, n] > shape[0, n - 1] and shape[1, n] > shape[1, n - 1]:
-        n += 1
-    return n
-
-
-@jit
-def _evidence_of(place, shape, n):
-    """Return the evidence of a place by a shape of n knots, which goes on beyond its ends."""
-    if n < 2:
-        return place
-    k, last = 1, n - 1  # the place is between knots k - 1 and k
-    while k < last:
-        middle = (k + last) // 2
-        if place > shape[0, middle]:
-            k = middle + 1
-        else:
-            last = middle
-    run, rise = shape[0, k] - shape[0, k - 1], shape[1, k] - shape[1, k - 1]
-    inside = min(max(place, shape[0, 0]), shape[0, n - 1])
-    beyond = place - inside
-    value = shape[1, k - 1] + rise / run * (inside - shape[0, k - 1])
-    return value + math.copysign(math.log1p(abs(beyond) * rise / run), beyond)
-
-
-@jit
-def _log_odds(place, shape, n, curve):
-    # Probabilities are ordered as scores are, also where scores that say the contrary would turn the
-    # curve round.
-    along, line = max(curve[SHAPE], 0.0), max(curve[LINE], 0.0)
-    if along + line < _FLATTEST:
-        along = _FLATTEST
-    return curve[OFFSET] + along * _evidence_of(place, shape, n) + line * place
-
-
-@kernel
-def log_odds(places: np.ndarray, shape: np.ndarray, curve: np.ndarray) -> np.ndarray:
-    """Return the log odds of many places, but for the trend."""
-    found, n = np.empty(places.size), _knots(shape)
-    for i in range(places.size):
-        found[i] = _log_odds(places[i], shape, n, curve)
-    return found
-
-
-@kernel
-def place_of(wanted: float, shape: np.ndarray, curve: np.ndarray) -> float:
-    """Return the place that has these log odds, or the farthest that is taken seriously."""
-    low, high, n = -_FARTHEST, _FARTHEST, _knots(shape)
-    for _ in range(64):
-        middle = 0.5 * (low + high)
-        if _log_odds(middle, shape, n, curve) > wanted:
-            high = middle
-        else:
-            low = middle
-    return low
-
-
-@jit
-def _bin(place):
-    share = 0.5 + 0.5 * math.asinh(place / _CORE) / math.asinh(_FARTHEST / _CORE)
-    return min(max(int(share * BINS), 0), BINS - 1)
-
-
-@jit
-def _count_places(places, labels, counts, kept):
-    """Count rows by place: `counts` (3, BINS) has negatives, positives and the sum of places."""
-    for i in range(3):
-        for k in range(BINS):
-            counts[i, k] *= kept
-    for i in range(labels.size):
-        k = _bin(places[i])
-        counts[labels[i], k] += 1.0
-        counts[2, k] += places[i]
-
-
-@jit
-def _find_shape(counts, before):
-    """Return the shape that counts of places have, shrunk towards the shape before."""
-    negatives, positives = counts[0].sum(), counts[1].sum()
-    shape = np.zeros((2, SHAPE_KNOTS))
-    if min(negatives, positives) < 1.0:
-        return shape
-    enough = max(_FEWEST_ROWS, (negatives + positives) / (SHAPE_KNOTS - 1))
-    prior, n, weight = math.log(positives / negatives), 0, np.zeros(SHAPE_KNOTS)
-    low, high, total = 0.0, 0.0, 0.0
-    rest, known = negatives + positives, _knots(before)
-    for k in range(BINS):
-        low, high, total = low + counts[0, k], high + counts[1, k], total + counts[2, k]
-        if (low + high >= enough and rest - low - high >= enough) or k == BINS - 1:
-            rest -= low + high
-            if low + high <= 0.0:
-                continue
-            place = total / (low + high)
-            p = _probability(prior + _evidence_of(place, before, known))
-            odds = (high + _SHRINKAGE * p) / (low + _SHRINKAGE * (1.0 - p))
-            shape[0, n], shape[1, n], weight[n] = place, math.log(odds) - prior, low + high
-            low, high, total = 0.0, 0.0, 0.0
-            n += 1
-    if n < 2:
-        return np.zeros((2, SHAPE_KNOTS))
-    # Centred isotonic regression: neighbours in the wrong order become one knot between them, so that
-    # the evidence rises everywhere (Oron and Flournoy 2017).
-    top = 0
-    for k in range(n):
-        shape[0, top], shape[1, top], weight[top] = shape[0, k], shape[1, k], weight[k]
-        while top > 0 and shape[1, top - 1] >= shape[1, top]:
-            both = weight[top - 1] + weight[top]
-            for i in range(2):
-                old, new = weight[top - 1] * shape[i, top - 1], weight[top] * shape[i, top]
-                shape[i, top - 1] = (old + new) / both
-            weight[top - 1] = both
-            top -= 1
-        top += 1
-    shape[:, top:] = 0.0
-    return shape if top > 1 else np.zeros((2, SHAPE_KNOTS))
-
-
 # Scores in units of the classes' distance ---------------------------------------------------------
 
 
@@ -355,86 +213,10 @@ def _place(said, label, level, centre, seen, memory, by_scores):
     if by_scores and abs(score) < math.inf:
         off = (score - centre[label]) / unit
         centre[label] += min(max(off, -_OUTLYING), _OUTLYING) * unit / min(seen + 1.0, memory)
-    return min(max(place, -_FARTHEST), _FARTHEST)
+    return round(min(max(place, -FARTHEST), FARTHEST) * _FINEST) / _FINEST
 
 
-# The curve ----------------------------------------------------------------------------------------
-
-
-@jit
-def _solve(matrix, right):
-    """Solve equations in place of `right` by elimination; the matrix is positive."""
-    n = right.size
-    for i in range(n):
-        for j in range(i + 1, n):
-            factor = matrix[j, i] / matrix[i, i]
-            for k in range(i, n):
-                matrix[j, k] -= factor * matrix[i, k]
-            right[j] -= factor * right[i]
-    for i in range(n - 1, -1, -1):
-        for k in range(i + 1, n):
-            right[i] -= matrix[i, k] * right[k]
-        right[i] /= matrix[i, i]
-
-
-@jit
-def _probability(logit):
-    logit = min(max(logit, -_LARGEST_LOGIT), _LARGEST_LOGIT)
-    return 1.0 / (1.0 + math.exp(-logit))
-
-
-def trend_from(errors: np.ndarray) -> float:
-    """Return the trend of the latest errors."""
-    return errors[0] / (errors[1] + _TREND_PRIOR)  # type: ignore[no-any-return]
-
-
-_trend_of = jit(trend_from)
-
-
-def rows_with(share: np.ndarray, rows: float) -> float:
-    """Return so many rows, or as many as have a tenth of them of the rarer class."""
-    rare = (min(share[0], share[1]) + 0.5) / (share[0] + share[1] + 1.0)
-    return rows * max(1.0, 0.1 / rare)  # type: ignore[no-any-return]
-
-
-_rows_with = jit(rows_with)
-
-
-@jit
-def _learn_curve(state, place, label, knots, shuffled, matrix, right, inputs):
-    """Move the curve by one Newton step for a row, with a memory that grows up to CURVE_MEMORY.
-
-    Early scores are those of poor weights, so that the memory is half of the rows so far.
-    """
-    curve, information = state.curve, state.information
-    state.rows[0] += 1
-    memory = max(state.rows[0] / 2.0, 16.0)
-    if not shuffled:
-        memory = min(memory, _rows_with(state.share, CURVE_MEMORY))
-    kept = 1.0 - 1.0 / memory
-    inputs[OFFSET], inputs[LINE] = 1.0, place
-    inputs[SHAPE] = _evidence_of(place, state.shape, knots)
-    inputs[TREND] = 0.0 if shuffled else _trend_of(state.errors)
-    p = _probability(dot(curve, inputs))
-    weight = max(p * (1.0 - p), _LEAST_INFORMATION)
-    for i in range(curve.size):
-        right[i] = (label - p) * inputs[i]
-        for j in range(curve.size):
-            information[i, j] = kept * information[i, j] + weight * inputs[i] * inputs[j]
-            matrix[i, j] = information[i, j]
-        matrix[i, i] += 1.0
-    for i in (LINE, TREND):  # 0 unless the stream says otherwise
-        right[i] -= (1.0 - kept) * curve[i]
-    _solve(matrix, right)
-    for i in range(curve.size):
-        curve[i] += min(max(right[i], -1.0), 1.0)
-    inputs[TREND] = 0.0
-    p = _probability(dot(curve, inputs))
-    faded = 1.0 - 1.0 / TREND_MEMORY
-    state.errors[0] = faded * state.errors[0] + (label - p)
-    state.errors[1] = faded * state.errors[1] + p * (1.0 - p)
-    state.share[0], state.share[1] = kept * state.share[0], kept * state.share[1]
-    state.share[label] += 1.0
+# What follows from the notes ----------------------------------------------------------------------
 
 
 @jit
@@ -451,7 +233,7 @@ def follow(said, tested, labels, learners, mix, block, readouts, state, by_score
     in the place that is served; `readouts` is by number.
     """
     matrix, right, inputs = np.empty((4, 4)), np.empty(4), np.empty(4)
-    at, knots = block.position[1], _knots(state.shape)
+    at, knots = block.position[1], knots_of(state.shape)
     for row in range(labels.size):
         place, rows = 0.0, state.rows[0] + 1.0
         memory = min(rows, max(MEMORY, rows / 4.0) if shuffled else MEMORY)
@@ -466,7 +248,7 @@ def follow(said, tested, labels, learners, mix, block, readouts, state, by_score
         block.served[at], block.labels[at] = place, labels[row]
         block.tested[at] = _finite(tested[row])
         at += 1
-        _learn_curve(state, place, labels[row], knots, shuffled, matrix, right, inputs)
+        learn_curve(state, place, labels[row], knots, shuffled, matrix, right, inputs)
     block.position[1] = at
 
 
@@ -510,5 +292,5 @@ def measure(  # type: ignore[no-untyped-def]
                 auc, before = pair_auc(places[k, r], labels), evidence[learners[k], r]
                 evidence[learners[k], r] = (old * before + new * auc) / (old + new)
         weight[0] = old + new
-    _count_places(served, labels, counts, kept)
-    shape[:] = _find_shape(counts, shape)
+    count_places(served, labels, counts, kept)
+    shape[:] = find_shape(counts, shape)

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbrank.kernels.confidence import averaged_mean
-from cbrank.rankers.halving import FORGETFUL
 from cbrank.rankers.record import Record
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ Chosen = dict[int, tuple[int, ...]]  # number of a merged learner, and its numbe
 def chosen(learned: "Sequence[Learned]", prior: "Learned | None") -> Chosen:
     """Return which learners are merged: those that all have left, or else those that lead."""
     every = [*learned] if prior is None else [*learned, prior]
-    left = set.intersection(*(set(part.models) for part in every)) - {FORGETFUL}
+    left = set.intersection(*(set(part.models) for part in every)) - {_forgetful(learned[0])}
     if left:
         return {number: (number,) * len(learned) for number in sorted(left)}
     leaders = tuple(_leader(part) for part in learned)
@@ -38,8 +37,12 @@ def before(number: int, prior: "Learned | None", fresh: Any) -> Any:
     return prior.models.get(number, prior.models[_leader(prior)])
 
 
+def _forgetful(part: "Learned") -> int | None:
+    return None if part.halving is None else part.halving.forgetful
+
+
 def _leader(part: "Learned") -> int:
-    return next(number for number in part.models if number != FORGETFUL)
+    return next(number for number in part.models if number != _forgetful(part))
 
 
 def taken_over(

@@ -309,7 +309,7 @@ class Ranker(Stateful):
             refuse_unsound("X", x)
             if x.dtype == np.float64 and np.isfinite(x.data).all():
                 return canonical(x)
-        return checks.check_rows(self, checks.as_one_row(x), reset=False)
+        return self._check_rows(checks.as_one_row(x), reset=False)
 
     def _settings(self) -> Settings:
         """Return what a stream is learned by, looked at anew only if a parameter has changed."""
@@ -372,7 +372,7 @@ class Ranker(Stateful):
     def _check(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool
     ) -> tuple[Any, NDArray[Any], NDArray[np.float64]]:
-        X = checks.check_rows(self, X, reset=reset)
+        X = self._check_rows(X, reset=reset)
         return X, checks.check_labels(y, X), checks.check_weights(sample_weight, X)
 
     @contextlib.contextmanager

@@ -93,6 +93,7 @@ class CBRanker(Ranker):
     """
 
     PARAMETERS: ClassVar[Table] = CBR
+    ARMS: ClassVar[halving.Arms] = halving.OF_CBR
 
     def __init__(
         self,
@@ -136,7 +137,7 @@ class CBRanker(Ranker):
             return kernels.confidence.SparseModel(features, tally)
         if self.covariance == "diagonal":
             return kernels.confidence.DiagonalModel(mean, np.ones(n_features), lag, tally)
-        matrices = halving.most_models() if self.C == "auto" else 1
+        matrices = halving.most_models(self.ARMS) if self.C == "auto" else 1
         cure = 'use covariance="diagonal"' + (" or a number for C" if matrices > 1 else "")
         refuse_if_too_large(n_features, matrices, cure)
         return kernels.confidence.FullModel(mean, np.eye(n_features), lag, tally)
@@ -158,7 +159,7 @@ class CBRanker(Ranker):
             self.__dict__.pop(name, None)
         if self.C == "auto":
             self._shape["C"] = "auto"
-            self._others, self._halving = halving.begin(self._model)
+            self._others, self._halving = halving.begin(self)
 
     def _check_unchanged(self, classes: Any) -> None:
         super()._check_unchanged(classes)
@@ -182,8 +183,14 @@ class CBRanker(Ranker):
 
     def _multiplies(self) -> bool:
         """Say whether matrix products may be needed, which threads share out."""
-        forgets = self.forgetting not in {"auto", 0.0} or halving.FORGETFUL in self._numbers()
+        forgets = self.forgetting not in {"auto", 0.0}
+        if hasattr(self, "_halving"):
+            forgets |= self._halving.forgetful in self._halving.alive
         return self._is_full() and (forgets or self._learns_in_blocks())
+
+    def _reaching(self, model: Any, reach: int) -> Any:  # noqa: ARG002
+        """Return a copy of a fresh model that makes use of that many kinds of features."""
+        return type(model)(*(array.copy() for array in model))
 
     def _learners(self) -> Learners:
         """Return the models that take the same rows by their numbers, the leader's first."""
@@ -200,7 +207,9 @@ class CBRanker(Ranker):
         return BUFFER_AT_FIRST if self.C == "auto" else BUFFER_LATER
 
     def _record_shape(self) -> tuple[int, int, int]:
-        return (halving.FORGETFUL + 1, halving.FORGETFUL, 2) if self.C == "auto" else (1, 1, 2)
+        if self.C != "auto":
+            return 1, 1, 2
+        return self.ARMS.slots, len(self.ARMS.exponents), 2
 
     # What is served ----------------------------------------------------------------------------
 
@@ -308,7 +317,7 @@ class CBRanker(Ranker):
         >>> CBRanker(C=1.0).partial_fit([[0.0, 1.0], [1.0, 1.0]], [0, 1]).prior().mu
         array([0., 0.])
         """
-        return self._new_model(self.n_features_in_)
+        return self._new_model(self._width())
 
     def like(self, learned: Learned) -> "CBRanker":
         """Return a ranker like this one in all but what it has learned.
@@ -380,13 +389,13 @@ class CBRanker(Ranker):
     @property
     def Cs_(self) -> NDArray[np.float64]:
         """Every C tried."""
-        return self._choice("Cs_").C[: halving.FORGETFUL].copy()
+        return self._choice("Cs_").C[: len(self.ARMS.exponents)].copy()
 
     @property
     def progressive_auc_path_(self) -> NDArray[np.float64]:
         """AUC of late blocks of the learner with each of `Cs_`, by its better readout."""
         self._choice("progressive_auc_path_")
-        evidence = self._record.evidence[: halving.FORGETFUL, self._readouts()]
+        evidence = self._record.evidence[: len(self.ARMS.exponents), self._readouts()]
         best: NDArray[np.float64] = evidence.max(axis=1)
         return best
 
@@ -442,7 +451,7 @@ class CBRanker(Ranker):
         array([0.98, 1.  ])
         """
         check_is_fitted(self)
-        X = checks.check_rows(self, X, reset=False)
+        X = self._check_rows(X, reset=False)
         now = self._of_now()
         scores = now._scores(X) + now._intercept_now()
         return (scores, now._std(X)) if return_std else scores
@@ -468,8 +477,8 @@ class CBRanker(Ranker):
         array([0.66, 0.5 ])
         """
         check_is_fitted(self)
-        A = checks.check_rows(self, A, reset=False)
-        B = checks.check_rows(self, B, reset=False)
+        A = self._check_rows(A, reset=False)
+        B = self._check_rows(B, reset=False)
         if A.shape[0] != B.shape[0]:
             raise ValueError(f"A has {A.shape[0]} rows and B has {B.shape[0]}.")
         z = A - B

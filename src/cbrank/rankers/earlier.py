@@ -70,7 +70,7 @@ def take_up(ranker: "Stateful") -> None:
             centre = np.array([scores[labels == label].mean() for label in range(2)])
             if np.isfinite(centre).all():
                 held.centre[learner, readout] = centre
-                held.level[learner, readout] = max(centre[1] - centre[0], 0.0)
+                held.level[learner, readout] = np.abs(scores - centre.mean()).mean()
         weights, anchor = ranker._weights(), ranker._served_anchor()
         places = (ranker._scores(rows) - anchor.middle) / anchor.unit
     if not (np.abs(places) < _FARTHEST).all():
@@ -97,6 +97,7 @@ def _halving(arrays: Arrays, learners: int) -> Arrays:
     return {
         "race.C": np.append(C, C[:1]) if C.ndim == 1 and C.size == learners - 1 else C,
         "race.forgetting": np.zeros(learners),
+        "race.reach": np.zeros(learners, np.int64),
         "race.alive": arrays["race.alive"],
     }
 

@@ -34,9 +34,7 @@ Places = NDArray[np.int64]
 # by rows alone chose wrongly where one class is rare.
 FIRST_CUT = 512  # rows before the first cut
 FEWEST_RARE = 16  # of them of the rarer class
-_EXPONENTS = np.arange(-12, 5, 2)  # powers of 2, from what raw columns to what scaled ones need
 _LIKELIEST = -4.0  # best over the benchmark sets (docs/defaults.md): the nearest leads among equals
-FORGETFUL = len(_EXPONENTS)  # number of the learner that forgets
 # What it forgets per row: streams that change want 0.001 to 0.01 (docs/_drift_table.md), and the mixture
 # with one that forgets nothing is best, or nearly, with the least of these.
 FORGETS = 0.001
@@ -51,28 +49,59 @@ _MANY_ROWS = (
 )
 
 
+class Arms(NamedTuple):
+    """The learners that begin, and how many may join them; one more, the last, may forget."""
+
+    exponents: tuple[int, ...]  # C is 2 to the power of this
+    reaches: tuple[int, ...]  # kinds of features beyond the first that each makes use of
+    later: int
+
+    @property
+    def slots(self) -> int:
+        """How many learners there may be."""
+        return len(self.exponents) + self.later + 1
+
+
+# Powers of 2 from what raw columns to what scaled ones need.
+OF_CBR = Arms(tuple(range(-12, 5, 2)), (0,) * 9, 0)
+
+
 class Halving(NamedTuple):
     """Where the learners stand."""
 
-    C: Floats  # (g,) of every learner there may be
+    C: Floats  # (g,) of every learner there may be, the one that forgets last
     forgetting: Floats  # (g,) share that each forgets per row
+    reach: Places  # (g,) kinds of features beyond the first that each makes use of
     alive: Places  # numbers of the learners left, the leader's first
+
+    @property
+    def forgetful(self) -> int:
+        """Number of the learner that forgets."""
+        return self.C.size - 1
 
 
 # Learners, stacked along the first axis of a model's arrays --------------------------------------
 
 
-def begin(model: Any) -> tuple[Any, Halving]:
+def begin(ranker: "CBRanker") -> tuple[Any, Halving]:
     """Return the learners beside the leader, stacked, and the halving before its first row."""
-    C = np.exp2(np.append(_EXPONENTS, _LIKELIEST), dtype=np.float64)
-    numbers = np.arange(FORGETFUL)
-    alive = numbers[np.argsort(np.abs(_EXPONENTS - _LIKELIEST), kind="stable")]
-    return stacked(model, FORGETFUL - 1), Halving(C, np.zeros(len(C)), alive)
+    arms = ranker.ARMS
+    exponents = np.full(arms.slots, _LIKELIEST)
+    exponents[: len(arms.exponents)] = arms.exponents
+    reach = np.full(arms.slots, max(arms.reaches))
+    reach[: len(arms.reaches)] = arms.reaches
+    unlikely = np.abs(exponents[: len(arms.exponents)] - _LIKELIEST)
+    alive = np.lexsort((-reach[: unlikely.size], unlikely))
+    models = [ranker._reaching(ranker._model, int(reach[number])) for number in alive]
+    assigned = [assign(*pair) for pair in zip(ranker._model, models[0], strict=True)]
+    uninterrupted(assigned)
+    halving = Halving(np.exp2(exponents), np.zeros(arms.slots), reach, alive)
+    return stack(models[1:], ranker._model), halving
 
 
-def most_models() -> int:
+def most_models(arms: Arms) -> int:
     """Return how many models there are at most: all, and at a cut those that go on."""
-    return FORGETFUL + (FORGETFUL + 1) // 2
+    return len(arms.exponents) + (len(arms.exponents) + 1) // 2
 
 
 def stacked(model: Any, count: int) -> Any:
@@ -116,21 +145,21 @@ def ranked(halving: Halving, evidence: Floats, readouts: Places) -> Places:
     return alive[np.lexsort((alive, unlikely, -weight))]
 
 
-def is_due(seen: Places, halving: Halving) -> bool:
-    """Say whether the next cut is now."""
-    left, doubled = FORGETFUL, 1
-    learners = int((halving.alive != FORGETFUL).sum())
+def is_due(seen: Places, halving: Halving, begun: int) -> bool:
+    """Say whether the next cut is now, if so many learners have begun."""
+    left, doubled = begun, 1
+    learners = int((halving.alive != halving.forgetful).sum())
     while left > max(learners, 1):
         left, doubled = (left + 1) // 2, 2 * doubled
     enough = seen.sum() >= doubled * FIRST_CUT and seen.min() >= doubled * FEWEST_RARE
     return learners > 1 and bool(enough)
 
 
-def left_after(order: Places, cut: bool) -> Places:
+def left_after(order: Places, cut: bool, forgetful: int) -> Places:
     """Return the numbers of the learners that go on, given all of them in order."""
-    choosing = order[order != FORGETFUL]
+    choosing = order[order != forgetful]
     kept = choosing[: (choosing.size + 1) // 2] if cut else choosing
-    return order[np.isin(order, np.append(kept, FORGETFUL))]
+    return order[np.isin(order, np.append(kept, forgetful))]
 
 
 def end_block(ranker: "CBRanker") -> None:
@@ -142,11 +171,13 @@ def end_block(ranker: "CBRanker") -> None:
         return
     models = dict(ranker._learners())
     order = ranked(halving, measured.evidence, ranker._readouts())
-    leader, kept = int(order[0]), left_after(order, is_due(ranker._buffer.seen, halving))
+    cut = is_due(ranker._buffer.seen, halving, len(ranker.ARMS.exponents))
+    leader, kept = int(order[0]), left_after(order, cut, halving.forgetful)
     if _wants_forgetful(ranker, halving):
-        models[FORGETFUL] = models[leader]
-        halving, measured = _with_forgetful(halving, leader), _like(measured, leader)
-        kept = np.append(kept, FORGETFUL)
+        models[halving.forgetful] = models[leader]
+        halving = with_learner(halving, halving.forgetful, leader, FORGETS)
+        measured = like(measured, halving.forgetful, leader)
+        kept = np.append(kept, halving.forgetful)
     new: dict[str, Any] = {"_buffer": _buffer(ranker)}
     calls: list[Any] = []
     if set(kept.tolist()) == set(halving.alive.tolist()):
@@ -187,21 +218,25 @@ def forgotten(ranker: "CBRanker", number: int) -> float:
 def _wants_forgetful(ranker: "CBRanker", halving: Halving) -> bool:
     wanted = ranker.forgetting == "auto" and not record.shuffled(ranker._record)
     return bool(
-        wanted and FORGETFUL not in halving.alive and ranker._buffer.seen.sum() >= FIRST_CUT
+        wanted
+        and halving.forgetful not in halving.alive
+        and ranker._buffer.seen.sum() >= FIRST_CUT
     )
 
 
-def _with_forgetful(halving: Halving, best: int) -> Halving:
-    C, forgetting = halving.C.copy(), halving.forgetting.copy()
-    C[FORGETFUL], forgetting[FORGETFUL] = C[best], FORGETS
-    return halving._replace(C=C, forgetting=forgetting)
+def with_learner(halving: Halving, number: int, best: int, forgets: float) -> Halving:
+    """Return a halving in which a learner has the C and the reach of another, and forgets."""
+    changed = {name: getattr(halving, name).copy() for name in ("C", "reach", "forgetting")}
+    changed["C"][number], changed["reach"][number] = halving.C[best], halving.reach[best]
+    changed["forgetting"][number] = forgets
+    return halving._replace(**changed)
 
 
-def _like(measured: record.Record, best: int) -> record.Record:
-    """Return a record in which the learner that forgets begins as the best stands."""
+def like(measured: record.Record, number: int, best: int) -> record.Record:
+    """Return a record in which a learner begins as another stands."""
     changed = {name: getattr(measured, name).copy() for name in ("level", "centre", "evidence")}
     for array in changed.values():
-        array[FORGETFUL] = array[best]
+        array[number] = array[best]
     return measured._replace(**changed)
 
 

@@ -1,8 +1,8 @@
 """The honest record of a ranker: how it did on rows before it learned from them.
 
 Rows are tested, then learned from, in blocks (see ``kernels.prequential``). The record is a tuple of
-arrays, like a model: it is saved, resized and merged with it. `begin`, `noted` and `ended` give new
-ones or say how one changes; nothing here changes a ranker.
+arrays, like a model: it is saved, resized and merged with it. `begin`, `measured`, `next_block` and
+`merged` give new ones, `noted` says how one changes; nothing here changes a ranker.
 """
 
 import math
@@ -71,14 +71,14 @@ def begin(n_features: int, learners: int, alive: int, readouts: int, *, means: b
         np.zeros(shape),
         np.zeros((*shape, 2)),
         np.full(shape, 0.5),
-        np.zeros((2, kernels.prequential.SHAPE_KNOTS)),
+        np.zeros((2, kernels.calibration.SHAPE_KNOTS)),
         np.array([0.0, 1.0, 0.0, 0.0]),
         np.eye(4),
         np.zeros(2),
         np.zeros(2),
         np.zeros(1, np.int64),
         np.zeros(1),
-        np.zeros((3, kernels.prequential.BINS)),
+        np.zeros((3, kernels.calibration.BINS)),
         np.zeros((2, 5)),
         np.zeros((0, 3)),
     )
@@ -145,7 +145,7 @@ def noted(record: Record, notes: Notes, numbers: Counts, mix: Floats) -> tuple[A
         mix,
         kernels.prequential.Block(*record[_BLOCK]),
         kernels.prequential.Readouts(*record[_READOUTS]),
-        kernels.prequential.Curve(*record[_CURVE]),
+        kernels.calibration.Curve(*record[_CURVE]),
         not record.origin.size,
         shuffled(record),
     )
@@ -166,7 +166,7 @@ def measured(record: Record, numbers: Counts) -> Record:
         history = _shortened(np.vstack([history, [rows, auc, found[_WEIGHT]]]))
     names = ("evidence", "weight", "counts", "shape")
     changed = {name: getattr(record, name).copy() for name in names}
-    memory = kernels.prequential.rows_with(record.share, _EVIDENCE)
+    memory = kernels.calibration.rows_with(record.share, _EVIDENCE)
     kept = max(1.0 - 2.0 * labels.size / rows, 0.0)  # late rows weigh more, in proportion
     if not shuffled(record):  # and fade, for learners that keep up to be told from others
         kept = min(kept, math.exp(-labels.size / memory))

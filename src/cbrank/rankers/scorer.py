@@ -155,6 +155,14 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         view.__dict__.update(self.__dict__)
         return view
 
+    def _check_rows(self, X: Any, *, reset: bool) -> Any:
+        """Return checked rows of as many features as the model has."""
+        return checks.check_rows(self, X, reset=reset)
+
+    def _width(self) -> int:
+        """Return how many features the model has."""
+        return int(self.n_features_in_)
+
     def _numbers(self) -> NDArray[np.int64]:
         """Return the numbers of the learners, the leader's first."""
         return _ONLY
@@ -171,8 +179,8 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """Return what the errors of the latest rows add to log odds."""
         if record.shuffled(self._record):
             return 0.0
-        trend = kernels.prequential.trend_from(self._record.errors)
-        return float(self._record.curve[kernels.prequential.TREND] * trend)
+        trend = kernels.calibration.trend_from(self._record.errors)
+        return float(self._record.curve[kernels.calibration.TREND] * trend)
 
     @property
     def intercept_(self) -> NDArray[np.float64]:
@@ -193,7 +201,7 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def _intercept_at(self, log_odds: float) -> float:
         """Return the intercept with which zero is where the curve has these log odds."""
         anchor, wanted = self._served_anchor(), log_odds - self._trend()
-        place = kernels.prequential.place_of(wanted, self._record.shape, self._record.curve)
+        place = kernels.calibration.place_of(wanted, self._record.shape, self._record.curve)
         intercept = -(anchor.middle + anchor.unit * place)
         return float(intercept) if np.isfinite(intercept) else 0.0
 
@@ -252,7 +260,7 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         indptr = np.concatenate([[0], np.cumsum(length)])
         at = np.arange(indptr[-1]) + np.repeat(begin - indptr[:-1], length)
         indices = buffer.indices.ravel()[at]
-        width = max(self.n_features_in_, int(indices.max(initial=0)) + 1)
+        width = max(self._width(), int(indices.max(initial=0)) + 1)
         rows = (buffer.values.ravel()[at], indices, indptr)
         return labels, sp.csr_array(rows, shape=(len(length), width))
 
@@ -270,18 +278,19 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             The scores.
         """
         check_is_fitted(self)
-        X, now = checks.check_rows(self, X, reset=False), self._of_now()
+        X, now = self._check_rows(X, reset=False), self._of_now()
         return now._scores(X) + now._intercept_now()
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class.
 
-        A logistic curve of the scores, learned within the pass from scores that rows had before they
-        were learned from. In a stream the curve follows: it remembers about a thousand rows, takes
-        scores from the midpoint of the latest rows of the two classes, and knows whether the latest
-        labels were above or below what it said. So probabilities of different moments can be
-        compared. They hold for rows that come next, and for the share of positives in the stream,
-        whatever the class weights.
+        The log odds are the sum of a curve that rises with the score (piecewise linear, of any such
+        shape), of a straight line in the score, and of the trend of the latest errors, all learned
+        within the pass from scores that rows had before they were learned from. In a stream this
+        follows: the curve remembers about a thousand rows, takes scores from the midpoint of the
+        latest rows of the two classes, and the trend says whether the latest labels were above or
+        below what was expected. So probabilities of different moments can be compared. They hold for
+        rows that come next, and for the share of positives in the stream, whatever the class weights.
 
         Parameters
         ----------
@@ -294,7 +303,7 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             The probabilities of the negative and of the positive class.
         """
         check_is_fitted(self)
-        X, now = checks.check_rows(self, X, reset=False), self._of_now()
+        X, now = self._check_rows(X, reset=False), self._of_now()
         positive = expit(now.log_odds(now._scores(X)))
         return np.column_stack([1.0 - positive, positive])
 
@@ -313,7 +322,7 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """
         anchor, held = self._served_anchor(), self._record
         places = np.nan_to_num((np.asarray(scores) - anchor.middle) / anchor.unit)
-        log_odds = kernels.prequential.log_odds(places, held.shape, held.curve)
+        log_odds = kernels.calibration.log_odds(places, held.shape, held.curve)
         return log_odds + self._trend()
 
     def _scores(self, X: Any) -> NDArray[np.float64]:

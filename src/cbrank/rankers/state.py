@@ -262,7 +262,7 @@ class Stateful(Owner, LinearScorer):
             "parameters": self.get_params(deep=False),
             "began_with": dict(self._shape),
             "classes": self.classes_,
-            "n_features": int(self.n_features_in_),
+            "n_features": self._width(),
             "sparse": bool(self._sparse),
             "intercept": self._intercept,
         }

@@ -44,6 +44,7 @@ _KEPT = {"features": 3}
 _OF_SLOTS = {"rows", "values", "indices", "length"}  # arrays of a buffer by class and slot
 _MANY = 2**52  # more rows or pairs than any stream has, and no rounding in floating point
 _SMALL = 2  # size of small rankers
+_FARTHEST_REACH = 2  # kinds of features beyond the first: bends and crosses
 _BLOCK = 2**16  # numbers that are looked at together
 
 
@@ -243,6 +244,8 @@ def _refuse_bad_halving(halving: Arrays, others: Arrays) -> None:
         raise ValueError("a C of its choice of C is not above zero")
     if not ((halving["forgetting"] >= 0) & (halving["forgetting"] < 1)).all():
         raise ValueError("what its learners forget is not a share")
+    if (halving["reach"] > _FARTHEST_REACH).any():
+        raise ValueError("its learners make use of features that there are not")
 
 
 # Least and greatest number of each array of a record. Beyond them sums and quotients of the kernels
