@@ -36,8 +36,16 @@ def read_table(X: Any, wanted: Sequence[str] | None = None) -> Table:
     [array([31., nan]), Words(codes=array([0, 1], dtype=int32), values=('Oslo', 'Bergen'),
     declared=False)]
     """
-    if hasattr(X, "to_pydict"):
-        X = X.to_pydict()
+    table = _read(X.to_pydict() if hasattr(X, "to_pydict") else X, wanted)
+    for count, what in zip(table.shape[::-1], ("feature", "sample"), strict=True):
+        if count == 0:
+            raise ValueError(
+                f"Found array with 0 {what}(s) (shape={table.shape}) while a minimum of 1 is required."
+            )
+    return table
+
+
+def _read(X: Any, wanted: Sequence[str] | None) -> Table:
     if isinstance(X, Mapping):
         if not all(map(_is_column, X.values())):
             return _of_dictionaries([X], wanted)

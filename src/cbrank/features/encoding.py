@@ -40,6 +40,24 @@ class Settings:
     most_categories: int
     asked: Mapping[str, str]
 
+    @classmethod
+    def asked_for(
+        cls, names: tuple[str, ...], pieces: int, most: int, kinds: Mapping[Any, str]
+    ) -> "Settings":
+        """Return the settings, given kinds by name or position; refuse what makes no sense."""
+        asked = {}
+        for column, kind in kinds.items():
+            name = names[column] if column in range(len(names)) else column
+            if name not in names:
+                raise ValueError(f"`kinds` names column {column!r}, which X does not have.")
+            if kind not in KINDS:
+                raise ValueError(
+                    f"`kinds` says that column {column!r} is {kind!r}: use one of "
+                    f"{', '.join(map(repr, KINDS))}."
+                )
+            asked[name] = kind
+        return cls(names, int(pieces), int(most), asked)
+
     def facts(self) -> dict[str, Any]:
         """Return what JSON can hold."""
         return {
