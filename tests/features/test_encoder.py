@@ -323,6 +323,10 @@ CASES = {
     "number": [*RANDOM.normal(size=64)],
     "number in words": [" 1,234 ", "12", "?", "-3.5", "1e5"] * 13,
     "number, some words": ["5", "6", "7", "x"] + ["8", "9"] * 30,
+    "number, money": ["$1,234.50", "-$3", "$ 7"] * 20 + ["12%", "3 €"],
+    "number, decimal commas": [f"{at},{at * 7 % 1000:03}" for at in range(64)],
+    "time, day first": [f"{1 + at % 31}/{1 + at % 7}/2021 08:00" for at in range(64)],
+    "time, month first": [f"{1 + at % 12}/{1 + at % 28}/2021" for at in range(64)],
     "word": ["a", "b", "c", "NA"] * 16,
     "word, few rows": ["a", "b", "c"],
     "word, half numbers": ["5", "x"] * 32,
@@ -389,6 +393,25 @@ def test_the_callers_word_counts_more():
 def test_kinds_that_make_no_sense_are_refused(kinds, message):
     with pytest.raises(ValueError, match=message):
         TableEncoder(kinds=kinds).fit({"c": [1, 2]})
+
+
+def test_how_words_are_read_is_decided_for_the_whole_column():
+    columns = {
+        "price": [f"{at % 9},{at % 7}" for at in range(64)],
+        "day": [f"{1 + at % 28}/2/2021" for at in range(64)],
+        "month": [f"2/{1 + at % 28}/2021" for at in range(64)],
+    }
+    found = TableEncoder().fit(columns)
+    assert "in words with decimal commas, 8 pieces between 0 and 8.6" in found.decisions()[0]
+    assert (
+        "in words, the day before the month, weekday, days since 2021-02-01" in found.decisions()[1]
+    )
+    assert "in words, weekday, days since 2021-02-01" in found.decisions()[2]
+    row = found.transform({"price": ["1,5"], "day": ["3/2/2021"], "month": ["2/3/2021"]})
+    same_row = found.transform({"price": ["1.5"], "day": ["2021-02-03"], "month": ["3.2.2021"]})
+    assert same(row, same_row)
+    asked = TableEncoder(kinds={"day": "time", "price": "number"}).fit(columns)
+    assert same(asked.transform(columns), found.transform(columns))
 
 
 def test_numbers_that_turn_out_to_be_words():

@@ -146,6 +146,7 @@ def test_cells_of_odd_types():
         "span": [dt.timedelta(days=1), np.timedelta64(1, "s")],
         "clock": [dt.time(3, 4), None],
         "gaps": [pd.NA, pd.NaT],
+        "period": [pd.Period("1970-02"), None],
         "key": [uuid.UUID(int=1), None],
     }
     found = {name: cells for name, (_, cells) in all_plain(read_table(cells)).items()}
@@ -157,6 +158,7 @@ def test_cells_of_odd_types():
         "span": [86400.0, 1.0],
         "clock": ["03:04:00", None],
         "gaps": [None, None],
+        "period": [31 * 86400.0, None],
         "key": [str(uuid.UUID(int=1)), None],
     }
 
@@ -194,6 +196,10 @@ def test_missing_columns_are_all_named():
     with pytest.raises(ValueError, match="row 1 of X has none of the columns"):
         read_table([{"a": 1}, {"z": 1}], ["a", "b"])
     assert plain(read_table({"a": 1}, ["b", "a"]).columns[0]) == [None]
+    assert all_plain(read_table([{1: 2}, {"1": 3, 2: "a"}])) == {
+        "1": ("ndarray", [2.0, 3.0]),
+        "2": ("Words", [None, "a"]),
+    }
 
 
 def test_a_table_shares_no_memory_with_what_was_read():

@@ -4,6 +4,7 @@ No library of tables is imported: a table is known by the methods it has. What i
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -123,24 +124,21 @@ def _of_pandas(X: Any, wanted: Sequence[str] | None) -> Table:
 
 
 def _of_dictionaries(rows: Sequence[Mapping[Any, Any]], wanted: Sequence[str] | None) -> Table:
-    if wanted is None:
-        names = [*dict.fromkeys(str(key) for row in rows for key in row)]
-    else:
-        names = [*wanted]
-        known = {*names}
-        for at, row in enumerate(rows):
-            if known.isdisjoint(row):
-                raise ValueError(
-                    f"row {at} of X has none of the columns from which this encoder learned: "
-                    f"{_listed(names[:5])}{' and others' * (len(names) > 5)}."
-                )
-    if len(rows) == 1 and all(isinstance(name, str) for name in rows[0]):
+    keys = dict.fromkeys(chain.from_iterable(rows))
+    if not all(isinstance(key, str) for key in keys):
+        rows = [{str(key): cell for key, cell in row.items()} for row in rows]
+    names = [*(dict.fromkeys(map(str, keys)) if wanted is None else wanted)]
+    known = {*names}
+    for at, row in enumerate(rows if wanted is not None else ()):
+        if known.isdisjoint(row):
+            raise ValueError(
+                f"row {at} of X has none of the columns from which this encoder learned: "
+                f"{_listed(names[:5])}{' and others' * (len(names) > 5)}."
+            )
+    if len(rows) == 1:
         get = rows[0].get
         return Table(names, [of_cell(get(name), at, name) for at, name in enumerate(names)])
-    texts = [
-        row if all(map(_is_text, row)) else {str(k): v for k, v in row.items()} for row in rows
-    ]
-    columns = [of_list([row.get(name) for row in texts], at, name) for at, name in enumerate(names)]
+    columns = [of_list([row.get(name) for row in rows], at, name) for at, name in enumerate(names)]
     return Table(names, columns)
 
 
@@ -183,10 +181,6 @@ def _length(row: Any) -> int:
 
 def _unnamed(columns: list[Column]) -> Table:
     return Table([f"x{at}" for at in range(len(columns))], columns, named=False)
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -121,10 +121,9 @@ class TableEncoder(Owner, TransformerMixin, BaseEstimator):
                 table = read_table(X)
                 self._begin(table)
                 return table
-        known = getattr(self, "feature_names_in_", None)
-        names = None if known is None else known.tolist()
-        table = read_table(X, names)
-        if table.named != (known is not None):
+        named = hasattr(self, "feature_names_in_")
+        table = read_table(X, self.feature_names_in_.tolist() if named else None)
+        if table.named != named:
             was, fitted = ("has", "without") if table.named else ("does not have valid", "with")
             warnings.warn(
                 f"X {was} feature names, but TableEncoder was fitted {fitted} feature names",
@@ -135,7 +134,7 @@ class TableEncoder(Owner, TransformerMixin, BaseEstimator):
                 f"X has {table.shape[1]} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input."
             )
-        return Table(self._encoding.settings.names, table.columns, known is not None)
+        return Table(self._encoding.settings.names, table.columns, named)
 
     def _begin(self, table: Table) -> None:
         """Forget everything and take the columns of a table."""

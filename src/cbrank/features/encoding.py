@@ -12,6 +12,7 @@ from cbrank.features.curves import NumberColumn, Pieces
 from cbrank.features.kinds import (
     KINDS,
     Decision,
+    asked_for,
     decided,
     gaps_of,
     numbers_of,
@@ -144,9 +145,8 @@ class Encoding:
         return replace(column, known=known.settled(cells, ledger))
 
     def _decided(self, place: int, column: Settled, values: Column) -> Settled:
-        name, decision = self.settings.names[place], column.decision
-        if not decision.asked:
-            decision = decided(name, values)
+        name, kind = self.settings.names[place], column.decision.kind
+        decision = asked_for(kind, values) if column.decision.asked else decided(name, values)
         known = self._new(place, decision.kind)
         return Settled(decision, known, column.rows + len(values), column.gaps + gaps_of(values))
 
@@ -235,9 +235,9 @@ def _cells(column: Settled, values: Column) -> Any:
     """Return a column's cells as what it was decided to be."""
     kind = column.decision.kind
     if kind == "number":
-        return numbers_of(values)
+        return numbers_of(values, column.decision.reason)
     if kind == "time":
-        return times_of(values)
+        return times_of(values, column.decision.reason)
     return words_of(values, asked=column.decision.asked)
 
 
