@@ -47,6 +47,11 @@ def read_table(X: Any, wanted: Sequence[str] | None = None) -> Table:
 
 
 def _read(X: Any, wanted: Sequence[str] | None) -> Table:
+    if sp.issparse(X):
+        raise TypeError(
+            "Sparse data was passed for X, but dense data is required: use X.toarray(), or rank "
+            "sparse rows by CBRanker, which takes them as they are."
+        )
     if isinstance(X, Mapping):
         if not all(map(_is_column, X.values())):
             return _of_dictionaries([X], wanted)
@@ -57,11 +62,6 @@ def _read(X: Any, wanted: Sequence[str] | None) -> Table:
         return _of_columns(X.columns, X.get_column, wanted, of_polars)
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         return _of_pandas(X, wanted)
-    if sp.issparse(X):
-        raise TypeError(
-            "Sparse data was passed for X, but dense data is required: use X.toarray(), or rank "
-            "sparse rows by CBRanker, which takes them as they are."
-        )
     if isinstance(X, list | tuple) and X and isinstance(X[0], Mapping):
         return _of_dictionaries(X, wanted)
     return _of_array(X, wanted)
