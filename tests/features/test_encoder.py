@@ -222,6 +222,7 @@ def test_a_column_with_few_values_waits_for_more():
         cells = [at / 2 + block for at in range(20)] + [None] * 236
         found.settle(found.read({"x": cells}))
         assert (found.width_ > 1) == (block == 3)
+        assert ("too few values so far" in found.decisions()[0]) == (block < 3)
 
 
 def test_a_column_that_leaves_its_knots_gets_new_ones():

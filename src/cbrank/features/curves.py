@@ -254,7 +254,9 @@ class NumberColumn:
         """Return a phrase about the curve."""
         curve = self.curve
         if curve is None:
-            return "constant so far" if len(self.waiting) else "nothing known so far"
+            return ("nothing known", "constant", "too few values")[
+                min(2, len(self.waiting))
+            ] + " so far"
         low, high = f"{curve.low:.6g}", f"{curve.high:.6g}"
         if self.line < 0:
             text = "one value"
