@@ -200,6 +200,7 @@ def _read_scalar(cell: Any) -> float | str | datetime | None:
 
 
 def _read_moment(cell: Any) -> float | str | datetime | None:
+    cell = getattr(cell, "start_time", cell)  # of a period
     if isinstance(cell, datetime):
         parts = cell.year, cell.month, cell.day, cell.hour, cell.minute, cell.second
         return datetime(*parts, cell.microsecond)

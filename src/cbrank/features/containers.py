@@ -4,6 +4,7 @@ No library of tables is imported: a table is known by the methods it has. What i
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -36,8 +37,21 @@ def read_table(X: Any, wanted: Sequence[str] | None = None) -> Table:
     [array([31., nan]), Words(codes=array([0, 1], dtype=int32), values=('Oslo', 'Bergen'),
     declared=False)]
     """
-    if hasattr(X, "to_pydict"):
-        X = X.to_pydict()
+    table = _read(X.to_pydict() if hasattr(X, "to_pydict") else X, wanted)
+    for count, what in zip(table.shape[::-1], ("feature", "sample"), strict=True):
+        if count == 0:
+            raise ValueError(
+                f"Found array with 0 {what}(s) (shape={table.shape}) while a minimum of 1 is required."
+            )
+    return table
+
+
+def _read(X: Any, wanted: Sequence[str] | None) -> Table:
+    if sp.issparse(X):
+        raise TypeError(
+            "Sparse data was passed for X, but dense data is required: use X.toarray(), or rank "
+            "sparse rows by CBRanker, which takes them as they are."
+        )
     if isinstance(X, Mapping):
         if not all(map(_is_column, X.values())):
             return _of_dictionaries([X], wanted)
@@ -48,11 +62,6 @@ def read_table(X: Any, wanted: Sequence[str] | None = None) -> Table:
         return _of_columns(X.columns, X.get_column, wanted, of_polars)
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         return _of_pandas(X, wanted)
-    if sp.issparse(X):
-        raise TypeError(
-            "Sparse data was passed for X, but dense data is required: use X.toarray(), or rank "
-            "sparse rows by CBRanker, which takes them as they are."
-        )
     if isinstance(X, list | tuple) and X and isinstance(X[0], Mapping):
         return _of_dictionaries(X, wanted)
     return _of_array(X, wanted)
@@ -115,24 +124,21 @@ def _of_pandas(X: Any, wanted: Sequence[str] | None) -> Table:
 
 
 def _of_dictionaries(rows: Sequence[Mapping[Any, Any]], wanted: Sequence[str] | None) -> Table:
-    if wanted is None:
-        names = [*dict.fromkeys(str(key) for row in rows for key in row)]
-    else:
-        names = [*wanted]
-        known = {*names}
-        for at, row in enumerate(rows):
-            if known.isdisjoint(row):
-                raise ValueError(
-                    f"row {at} of X has none of the columns from which this encoder learned: "
-                    f"{_listed(names[:5])}{' and others' * (len(names) > 5)}."
-                )
-    if len(rows) == 1 and all(isinstance(name, str) for name in rows[0]):
+    keys = dict.fromkeys(chain.from_iterable(rows))
+    if not all(isinstance(key, str) for key in keys):
+        rows = [{str(key): cell for key, cell in row.items()} for row in rows]
+    names = [*(dict.fromkeys(map(str, keys)) if wanted is None else wanted)]
+    known = {*names}
+    for at, row in enumerate(rows if wanted is not None else ()):
+        if known.isdisjoint(row):
+            raise ValueError(
+                f"row {at} of X has none of the columns from which this encoder learned: "
+                f"{_listed(names[:5])}{' and others' * (len(names) > 5)}."
+            )
+    if len(rows) == 1:
         get = rows[0].get
         return Table(names, [of_cell(get(name), at, name) for at, name in enumerate(names)])
-    texts = [
-        row if all(map(_is_text, row)) else {str(k): v for k, v in row.items()} for row in rows
-    ]
-    columns = [of_list([row.get(name) for row in texts], at, name) for at, name in enumerate(names)]
+    columns = [of_list([row.get(name) for row in rows], at, name) for at, name in enumerate(names)]
     return Table(names, columns)
 
 
@@ -175,10 +181,6 @@ def _length(row: Any) -> int:
 
 def _unnamed(columns: list[Column]) -> Table:
     return Table([f"x{at}" for at in range(len(columns))], columns, named=False)
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
 
 
 def _listed(names: Iterable[str]) -> str:

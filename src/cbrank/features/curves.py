@@ -1,6 +1,8 @@
 """Columns of numbers: a line, pieces between knots, values that are categories, gaps."""
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from math import frexp, isinf
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -48,7 +50,7 @@ def fitted(values: Numbers, pieces: int) -> Curve:
 def _moments(values: Numbers) -> tuple[float, float]:
     """Return mean and standard deviation, which overflow only if the values do."""
     # A power of two scales without rounding.
-    scale = 2.0 ** np.floor(np.log2(max(float(np.abs(values).max()), 2.0**-1000)))
+    scale = 2.0 ** (frexp(max(float(np.abs(values).max()), 2.0**-1000))[1] - 1)
     parts = values / scale
     mean, spread = float(parts.mean()) * scale, float(parts.std()) * scale
     if values.min() == values.max():
@@ -105,10 +107,10 @@ class Pieces:
                 continue
             if column.line >= 0:
                 lines.append((column.line, place, curve.mean, curve.spread))
-            scale = _SMALLER if max(abs(curve.low), abs(curve.high)) > _LARGE else 1.0
             height = PIECES_SPREAD / np.sqrt(max(1, len(curve.knots) - 1))
-            for at, low in enumerate(curve.knots[:-1].tolist()):
-                ends = low * scale, float(curve.knots[at + 1]) * scale
+            for at, (low, high) in enumerate(pairwise(curve.knots.tolist())):
+                scale = _SMALLER if isinf(high - low) else 1.0
+                ends = low * scale, high * scale
                 parts.append((column.pieces + at, place, *ends, curve.median, height, scale))
         self._lines = _arrays(lines, 4)
         self._parts = _arrays(parts, 7)
@@ -117,7 +119,8 @@ class Pieces:
         self._order = np.argsort(self.features)
         self.features = self.features[self._order]
         if parts:
-            self._bases = self._shares(self._parts[4][None, :])[0]
+            with np.errstate(over="ignore"):
+                self._bases = self._shares(self._parts[4][None, :])[0]
 
     def _shares(self, values: Numbers) -> Numbers:
         """Return how much of each piece lies below the values, one column of them for a piece."""
@@ -238,23 +241,24 @@ class NumberColumn:
                 return self._curved(latest, ledger)
         return replace(self, waiting=waiting[1 - _WINDOW :])
 
-    def parted(self, values: Numbers) -> tuple[Numbers, list[tuple[int, NDArray[np.bool_]]]]:
-        """Return the numbers for the curve, and indicators: a feature and its rows for each."""
+    def parted(self, values: Numbers) -> tuple[Numbers, list[NDArray[np.int64]]]:
+        """Return the numbers for the curve, and of each indicator its feature or -1 for each row."""
         found = []
         if self.gap >= 0:
-            found.append((self.gap, np.isnan(values)))
+            found.append(np.where(np.isnan(values), self.gap, -1))
         if self.sentinels and self.curve is not None:
             for feature, value in zip(self.sentinels, self.curve.sentinels, strict=True):
-                rows = values == value
-                values = np.where(rows, np.nan, values)
-                found.append((feature, rows))
+                found.append(np.where(values == value, feature, -1))
+            values = np.where(np.isin(values, self.curve.sentinels), np.nan, values)
         return values, found
 
     def describe(self) -> str:
         """Return a phrase about the curve."""
         curve = self.curve
         if curve is None:
-            return "constant so far" if len(self.waiting) else "nothing known so far"
+            return ("nothing known", "constant", "too few values")[
+                min(2, len(self.waiting))
+            ] + " so far"
         low, high = f"{curve.low:.6g}", f"{curve.high:.6g}"
         if self.line < 0:
             text = "one value"

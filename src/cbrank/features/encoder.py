@@ -17,7 +17,6 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from cbrank.features.containers import read_table
 from cbrank.features.crosses import Coarse, Cross, Evidence
 from cbrank.features.encoding import Encoding, Settings, is_text
-from cbrank.features.kinds import KINDS
 from cbrank.features.table import Table
 from cbrank.locking import Owner
 
@@ -112,59 +111,44 @@ class TableEncoder(Owner, TransformerMixin, BaseEstimator):
         -------
         Table
             The rows, in columns as this encoder knows them; a copy.
+
+        Examples
+        --------
+        >>> TableEncoder().read({"age": [31, None], "city": ["Oslo", "Bergen"]}).shape
+        (2, 2)
         """
         with self._own.lock:
             if not self.__sklearn_is_fitted__():
-                table = _filled(read_table(X))
+                table = read_table(X)
                 self._begin(table)
                 return table
-        known = getattr(self, "feature_names_in_", None)
-        names = None if known is None else known.tolist()
-        table = _filled(read_table(X, names))
-        if table.named != (known is not None):
-            self._warn_of_names(table.named)
+        named = hasattr(self, "feature_names_in_")
+        table = read_table(X, self.feature_names_in_.tolist() if named else None)
+        if table.named != named:
+            was, fitted = ("has", "without") if table.named else ("does not have valid", "with")
+            warnings.warn(
+                f"X {was} feature names, but TableEncoder was fitted {fitted} feature names",
+                stacklevel=3,
+            )
         if table.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X has {table.shape[1]} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input."
             )
-        return Table(self._encoding.settings.names, table.columns, known is not None)
-
-    def _warn_of_names(self, named: bool) -> None:
-        ours = type(self).__name__
-        if named:
-            text = f"X has feature names, but {ours} was fitted without feature names"
-        else:
-            text = f"X does not have valid feature names, but {ours} was fitted with feature names"
-        warnings.warn(text, stacklevel=3)
+        return Table(self._encoding.settings.names, table.columns, named)
 
     def _begin(self, table: Table) -> None:
         """Forget everything and take the columns of a table."""
         self._validate_params()
         names = tuple(table.names)
         encoding = Encoding(
-            Settings(names, int(self.pieces), int(self.max_categories), self._asked(names))
+            Settings.asked_for(names, self.pieces, self.max_categories, self.kinds or {})
         )
         self.__dict__.pop("feature_names_in_", None)
         if table.named:
             self.feature_names_in_ = np.array(names, object)
         self.n_features_in_ = len(names)
         self._encoding, self._waiting, self._settled = encoding, [], 0
-
-    def _asked(self, names: tuple[str, ...]) -> dict[str, str]:
-        """Return the kinds that were asked for, by name."""
-        asked = {}
-        for column, kind in (self.kinds or {}).items():
-            name = names[column] if column in range(len(names)) else column
-            if name not in names:
-                raise ValueError(f"`kinds` names column {column!r}, which X does not have.")
-            if kind not in KINDS:
-                raise ValueError(
-                    f"`kinds` says that column {column!r} is {kind!r}: use one of "
-                    f"{', '.join(map(repr, KINDS))}."
-                )
-            asked[name] = kind
-        return asked
 
     # The stream ----------------------------------------------------------------------------------
 
@@ -178,6 +162,14 @@ class TableEncoder(Owner, TransformerMixin, BaseEstimator):
         ----------
         table : Table
             Rows that `read` returned.
+
+        Examples
+        --------
+        >>> encoder = TableEncoder()
+        >>> encoder.settle(encoder.read({"age": [31, 45, 27]}))
+        >>> encoder.settle(encoder.read({"age": [None]}))
+        >>> encoder.get_feature_names_out()[-1]
+        'age: missing'
         """
         with self._own.lock:
             if not self.__sklearn_is_fitted__():
@@ -197,6 +189,15 @@ class TableEncoder(Owner, TransformerMixin, BaseEstimator):
         -------
         csr_array of shape (n_rows, width_)
             The features, in order in each row.
+
+        Examples
+        --------
+        >>> encoder = TableEncoder()
+        >>> table = encoder.read({"paid": [True, False, False, None]})
+        >>> encoder.settle(table)
+        >>> encoder.encode(table.take([0, 3])).toarray().round(3)
+        array([[0.   , 1.414],
+               [1.   , 0.   ]])
         """
         return self._current().encode(table)
 
@@ -285,7 +286,7 @@ class TableEncoder(Owner, TransformerMixin, BaseEstimator):
             The encoder itself.
         """
         self._validate_params()
-        table = _filled(read_table(X))
+        table = read_table(X)
         with self._own.lock:
             self._begin(table)
             ends = [0, *range(_FIRST_OF_ALL, len(table), _BLOCK), len(table)]
@@ -310,6 +311,14 @@ class TableEncoder(Owner, TransformerMixin, BaseEstimator):
         -------
         TableEncoder
             The encoder itself.
+
+        Examples
+        --------
+        >>> encoder = TableEncoder()
+        >>> for hour in range(300):
+        ...     _ = encoder.partial_fit({"hour": hour % 24, "shop": "A" if hour % 3 else "B"})
+        >>> encoder.kinds_
+        {'hour': 'number', 'shop': 'word'}
         """
         with self._own.lock:
             table = self.read(X)
@@ -395,6 +404,12 @@ class TableEncoder(Owner, TransformerMixin, BaseEstimator):
         -------
         list of str
             A short sentence for each column.
+
+        Examples
+        --------
+        >>> TableEncoder().fit([[3.5, "7"], [4.5, "?"]] * 20).decisions()
+        ['x0: a number, two values, 3.5 and 4.5',
+        'x1: a number in words, constant so far; 20 of 40 cells are gaps']
         """
         return self._current().sentences()
 
@@ -462,6 +477,12 @@ class TableEncoder(Owner, TransformerMixin, BaseEstimator):
         ------
         ValueError
             If the state is inconsistent.
+
+        Examples
+        --------
+        >>> encoder = TableEncoder().fit({"city": ["Oslo", "Bergen"] * 3})
+        >>> TableEncoder.from_state(*encoder.get_state()).get_feature_names_out()
+        array(['city=Oslo', 'city=Bergen'], dtype=object)
         """
         settings = Settings.from_facts(facts)
         named, settled = facts.get("named"), facts.get("settled")
@@ -497,14 +518,3 @@ class TableEncoder(Owner, TransformerMixin, BaseEstimator):
         tags.input_tags.dict = True
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
-
-
-def _filled(table: Table) -> Table:
-    """Return a table that has rows and columns; an empty one is refused."""
-    for count, what in zip(table.shape[::-1], ("feature", "sample"), strict=True):
-        if count == 0:
-            raise ValueError(
-                f"Found array with 0 {what}(s) (shape={table.shape}) while a minimum of 1 is "
-                "required by TableEncoder."
-            )
-    return table

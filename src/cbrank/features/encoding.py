@@ -21,6 +21,7 @@ from cbrank.features.curves import NumberColumn, Pieces
 from cbrank.features.kinds import (
     KINDS,
     Decision,
+    asked_for,
     decided,
     gaps_of,
     numbers_of,
@@ -28,13 +29,14 @@ from cbrank.features.kinds import (
     words_of,
 )
 from cbrank.features.ledger import Ledger, Reader, Writer, put_ledger
-from cbrank.features.table import Column, Table
+from cbrank.features.table import Column, Table, Times, Words
 from cbrank.features.text import TextColumn
 from cbrank.features.times import TimeColumn
 from cbrank.features.words import WordColumn
 
 Known = NumberColumn | WordColumn | TimeColumn | TextColumn
 
+_CONVINCING = 128  # cells of a block that can show a decision to be wrong
 _CELLS = 2**20  # numbers encoded at a time, so that memory stays within bounds
 _PHRASES = {"number": "a number", "word": "a word", "time": "a time", "text": "free text"}
 
@@ -47,6 +49,24 @@ class Settings:
     pieces: int
     most_categories: int
     asked: Mapping[str, str]
+
+    @classmethod
+    def asked_for(
+        cls, names: tuple[str, ...], pieces: int, most: int, kinds: Mapping[Any, str]
+    ) -> "Settings":
+        """Return the settings, given kinds by name or position; refuse what makes no sense."""
+        asked = {}
+        for column, kind in kinds.items():
+            name = names[column] if column in range(len(names)) else column
+            if name not in names:
+                raise ValueError(f"`kinds` names column {column!r}, which X does not have.")
+            if kind not in KINDS:
+                raise ValueError(
+                    f"`kinds` says that column {column!r} is {kind!r}: use one of "
+                    f"{', '.join(map(repr, KINDS))}."
+                )
+            asked[name] = kind
+        return cls(names, int(pieces), int(most), asked)
 
     def facts(self) -> dict[str, Any]:
         """Return what JSON can hold."""
@@ -126,6 +146,8 @@ class Encoding:
             return column
         if column.known is None:
             column = self._decided(place, column, values)
+        elif isinstance(values, Words) and not column.decision.asked:
+            column = self._reconsidered(place, column, values)
         known = column.known
         if known is None:
             return column
@@ -133,11 +155,23 @@ class Encoding:
         return replace(column, known=known.settled(cells, ledger))
 
     def _decided(self, place: int, column: Settled, values: Column) -> Settled:
-        name, decision = self.settings.names[place], column.decision
-        if not decision.asked:
-            decision = decided(name, values)
+        name, kind = self.settings.names[place], column.decision.kind
+        decision = asked_for(kind, values) if column.decision.asked else decided(name, values)
         known = self._new(place, decision.kind)
         return Settled(decision, known, column.rows + len(values), column.gaps + gaps_of(values))
+
+    def _reconsidered(self, place: int, column: Settled, values: Words) -> Settled:
+        """Return a column of words if it was numbers or times, and now most cells are neither."""
+        known = column.known
+        if not isinstance(known, NumberColumn | TimeColumn):
+            return column
+        cells = int((words_of(values, asked=False).codes >= 0).sum())
+        found = _cells(column, values)
+        read = int((~np.isnan(found.seconds if isinstance(found, Times) else found)).sum())
+        if cells < _CONVINCING or 2 * read >= cells:
+            return column
+        words = WordColumn(place, known.name, self.settings.most_categories, gap=known.gap)
+        return replace(column, decision=Decision("word", "though not at first"), known=words)
 
     def _new(self, place: int, kind: str) -> Known | None:
         name, settings = self.settings.names[place], self.settings
@@ -256,9 +290,9 @@ def _cells(column: Settled, values: Column) -> Any:
     """Return a column's cells as what it was decided to be."""
     kind = column.decision.kind
     if kind == "number":
-        return numbers_of(values)
+        return numbers_of(values, column.decision.reason)
     if kind == "time":
-        return times_of(values)
+        return times_of(values, column.decision.reason)
     return words_of(values, asked=column.decision.asked)
 
 
@@ -294,17 +328,15 @@ class _Plan:
             if isinstance(known, NumberColumn):
                 numbers[:, at], indicators = known.parted(cells)
                 at += 1
-                for feature, rows in indicators:
-                    entries.mark(np.where(rows, feature, -1))
+                entries.marks += indicators
             elif isinstance(known, TimeColumn):
                 numbers[:, at], numbers[:, at + 1], words = known.taken_apart(cells)
                 at += 2
-                for places in words:
-                    entries.mark(places)
+                entries.marks += words
             elif isinstance(known, WordColumn):
-                entries.mark(known.places(cells))
+                entries.marks.append(known.places(cells))
             elif isinstance(known, TextColumn):
-                entries.mark(np.where(cells.codes < 0, known.gap, -1))
+                entries.marks.append(np.where(cells.codes < 0, known.gap, -1))
                 entries.add(*known.entries(cells))
         found = self.pieces.encoded(numbers)
         nonzero = np.nonzero(found)
@@ -320,19 +352,19 @@ class _Entries:
         self.rows: list[NDArray[Any]] = []
         self.features: list[NDArray[Any]] = []
         self.values: list[NDArray[np.float64]] = []
+        self.marks: list[NDArray[Any]] = []  # the feature of each row that is 1, or -1
 
     def add(self, rows: NDArray[Any], features: NDArray[Any], values: NDArray[np.float64]) -> None:
         self.rows.append(rows)
         self.features.append(features)
         self.values.append(values)
 
-    def mark(self, features: NDArray[Any]) -> None:
-        """Add a 1 to each row, at the feature given; none where that is -1."""
-        rows = np.flatnonzero(features >= 0)
-        if len(rows):
-            self.add(rows, features[rows], np.ones(len(rows)))
-
     def csr(self, width: int) -> csr_array:
+        """Return the rows, their features in order."""
+        if self.marks:
+            marks = np.array(self.marks)
+            columns, rows = np.nonzero(marks >= 0)
+            self.add(rows, marks[columns, rows], np.ones(len(rows)))
         rows, features = np.concatenate(self.rows), np.concatenate(self.features)
         values, shape = np.concatenate(self.values), (self.n_rows, width)
         if self.n_rows == 1:

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable
-from math import isnan
+from functools import partial
+from math import isnan, nan
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ _ID_NAME = re.compile(
     r"|.*[a-z](ID|Id)"
 )
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?")
+_WITH_UNIT = re.compile(r"([-+]?)\s?[$€£¥]?\s?([-+]?\d[\d.,]*|[-+]?\.\d+)\s?[%$€£¥]?")
 _TRUTH = {"true": 1.0, "false": 0.0}
 
 
@@ -57,10 +59,12 @@ def _decided_words(name: str, column: Words) -> Decision:
     if not cells:
         return Decision("")
     values = [(value, int(n)) for value, n in zip(column.values, counts, strict=True) if n]
-    if _share(values, lambda value: not isnan(parsed_number(value))) >= _MOST:
-        return _decided_numbers(name, numbers_of(column), "in words")
-    if _share(values, lambda value: not isnan(parsed_time(value))) >= _MOST:
-        return Decision("time", "in words")
+    share, how = _best_reading("number", values)
+    if share >= _MOST:
+        return _decided_numbers(name, numbers_of(column, how), how)
+    share, how = _best_reading("time", values)
+    if share >= _MOST:
+        return Decision("time", how)
     if cells >= _FEW_ROWS and len(values) >= cells / 2:
         if sum(n * len(value.split()) for value, n in values) / cells >= _LONG_TEXT:
             return Decision("text")
@@ -71,9 +75,28 @@ def _decided_words(name: str, column: Words) -> Decision:
     return Decision("word")
 
 
+def asked_for(kind: str, column: Column) -> Decision:
+    """Return the decision of the caller, with how the words of a column are read."""
+    if not isinstance(column, Words) or kind not in _READINGS or not column.values:
+        return Decision(kind, asked=True)
+    counts = np.bincount(column.codes[column.codes >= 0], minlength=len(column.values))
+    values = [*zip(column.values, counts.tolist(), strict=True)]
+    return Decision(kind, _best_reading(kind, values)[1], asked=True)
+
+
+def _best_reading(kind: str, values: list[tuple[str, int]]) -> tuple[float, str]:
+    """Return how most cells can be read as numbers or times, and their share."""
+    found = []
+    for how, read in _READINGS[kind].items():
+        good = {value for value, _ in values if not isnan(read(value))}
+        found.append((_share(values, good.__contains__), how))
+    return max(found, key=lambda reading: reading[0])
+
+
 def _share(values: list[tuple[str, int]], test: Callable[[str], bool]) -> float:
     """Return the share of the cells that pass a test."""
-    return sum(n for value, n in values if test(value)) / sum(n for _, n in values)
+    cells = sum(n for _, n in values)
+    return sum(n for value, n in values if test(value)) / cells if cells else 0.0
 
 
 def _decided_numbers(name: str, values: NDArray[np.float64], reason: str) -> Decision:
@@ -103,34 +126,65 @@ def parsed_number(text: str) -> float:
 
     Examples
     --------
-    >>> parsed_number("1,234.5"), parsed_number("1,5"), parsed_number("12 a")
-    (1234.5, nan, nan)
+    >>> parsed_number("1,234.5"), parsed_number("$ 12"), parsed_number("1,5"), parsed_number("12 a")
+    (1234.5, 12.0, nan, nan)
     """
     if "_" in text:
-        return np.nan
+        return nan
     try:
         return float(text)
     except ValueError:
-        return float(text.replace(",", "")) if _THOUSANDS.fullmatch(text) else np.nan
+        pass
+    if match := _WITH_UNIT.fullmatch(text):
+        text = match[1] + match[2]
+    text = text.replace(",", "") if _THOUSANDS.fullmatch(text) else text
+    try:
+        return float(text)
+    except ValueError:
+        return nan
 
 
-def numbers_of(column: Column) -> NDArray[np.float64]:
-    """Return a column as numbers; what is none is a gap."""
+def parsed_with_comma(text: str) -> float:
+    """Return the number that a word with a decimal comma is, NaN if it is none.
+
+    Examples
+    --------
+    >>> parsed_with_comma("1.234,5"), parsed_with_comma("7.5")
+    (1234.5, 7.5)
+    """
+    if text.count(",") == 1 and "." not in text.partition(",")[2]:
+        text = text.replace(".", "").replace(",", ".")
+    return parsed_number(text)
+
+
+_IN_WORDS = "in words"
+_READINGS: dict[str, dict[str, Callable[[str], float]]] = {
+    "number": {_IN_WORDS: parsed_number, "in words with decimal commas": parsed_with_comma},
+    "time": {
+        _IN_WORDS: parsed_time,
+        "in words, the day before the month": partial(parsed_time, day_first=True),
+    },
+}
+
+
+def numbers_of(column: Column, how: str) -> NDArray[np.float64]:
+    """Return a column as numbers, words read as was decided; what is none is a gap."""
     if isinstance(column, Words):
-        return column.numbered([_number_or_truth(value) for value in column.values])
+        read = _READINGS["number"].get(how, parsed_number)
+        found = [read(value) for value in column.values]
+        for at, value in enumerate(found):
+            if isnan(value):
+                found[at] = _TRUTH.get(column.values[at].lower(), nan)
+        return column.numbered(found)
     return column.seconds if isinstance(column, Times) else column
 
 
-def _number_or_truth(text: str) -> float:
-    value = parsed_number(text)
-    return value if value == value else _TRUTH.get(text.lower(), np.nan)  # noqa: PLR0124
-
-
-def times_of(column: Column) -> Times:
-    """Return a column as times; what is none is a gap."""
+def times_of(column: Column, how: str) -> Times:
+    """Return a column as times, words read as was decided; what is none is a gap."""
     if isinstance(column, Words):
-        return Times(column.numbered([parsed_time(value) for value in column.values]))
-    return column if isinstance(column, Times) else Times(np.full(len(column), np.nan))
+        read = _READINGS["time"].get(how, parsed_time)
+        return Times(column.numbered([read(value) for value in column.values]))
+    return column if isinstance(column, Times) else Times(np.full(len(column), nan))
 
 
 def words_of(column: Column, *, asked: bool) -> Words:

@@ -112,8 +112,7 @@ class Reader:
         }
         self._at = dict.fromkeys(self._streams, 0)
         self.columns = columns
-        self.owners: NDArray[np.int64] = np.zeros(0, np.int64)
-        self._used: set[int] = set()
+        self._features: dict[int, Entry] = {}  # of which nobody has said yet that they are its own
 
     def _take(self, stream: str, count: int) -> Any:
         begin = self._at[stream]
@@ -153,14 +152,12 @@ class Reader:
 
     def own(self, owner: int, first: int, count: int) -> None:
         """Refuse features that are not a column's own; there are none if `first` is -1."""
-        places = range(first, first + count) if first >= 0 else range(0)
-        if len(places) and (
-            places[-1] >= len(self.owners)
-            or not self._used.isdisjoint(places)
-            or (self.owners[first : first + count] != owner).any()
-        ):
-            raise ValueError("its encoder has a feature twice, or one of another column")
-        self._used.update(places)
+        place = first
+        while first >= 0 and place < first + count:
+            entry = self._features.pop(place, None)
+            if entry is None or entry.owner != owner or place + entry.size > first + count:
+                raise ValueError("its encoder has a feature twice, or one of another column")
+            place += entry.size
 
     def get_ledger(self) -> Ledger:
         """Return the features; those read later must be among them."""
@@ -174,11 +171,10 @@ class Reader:
             )
             for _ in range(self.get())
         ]
-        # Each column has one entry at most of more features than a few; a forged state has many.
-        if sum(entry.size for entry in entries) > 2**17 * self.columns + 2**17 * len(entries):
-            raise ValueError("its encoder has more features than its columns can have")
-        ledger = Ledger(entries)
-        self.owners = ledger.owners()
+        ledger = Ledger()
+        for entry in entries:
+            self._features[ledger.width] = entry
+            ledger.add(entry.owner, entry.name, bends=entry.bends, count=entry.size)
         return ledger
 
     def finish(self) -> None:

@@ -25,6 +25,8 @@ _FORMS = (
     re.compile(r"(?P<year>\d{4})/(?P<month>\d{1,2})/(?P<day>\d{1,2})" + _CLOCK),
     re.compile(r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})" + _CLOCK),
 )
+_DAY_FIRST = re.compile(r"(?P<day>\d{1,2})/(?P<month>\d{1,2})/(?P<year>\d{4})" + _CLOCK)
+_MONTH_FIRST = re.compile(r"(?P<month>\d{1,2})/(?P<day>\d{1,2})/(?P<year>\d{4})" + _CLOCK)
 _DAY = 86400.0
 _LONGEST = 2.0**55 / 1e6  # seconds: more does not fit into NumPy's microseconds
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -33,10 +35,11 @@ _HOURS = tuple(f"{hour}h" for hour in range(24))
 _PARTS = (("month", _MONTHS), ("weekday", _WEEKDAYS), ("hour", _HOURS))
 
 
-def parsed_time(text: str) -> float:
+def parsed_time(text: str, day_first: bool = False) -> float:
     """Return the seconds since 1970 of a time in words, NaN if it is none.
 
-    The time is that of the clock on the wall: a zone, if there is one, is left out.
+    The time is that of the clock on the wall: a zone, if there is one, is left out. Whether the day
+    is first in 3/4/2020, the caller has to know.
 
     Examples
     --------
@@ -45,7 +48,7 @@ def parsed_time(text: str) -> float:
     """
     if len(text) < 8 or not (text[0].isdigit() and text[-1] != "."):
         return np.nan
-    for form in _FORMS:
+    for form in (*_FORMS, _DAY_FIRST if day_first else _MONTH_FIRST):
         if match := form.fullmatch(text):
             parts = [int(match[name] or 0) for name in _FIELDS]
             fraction = round(float("0." + (match["fraction"] or "00")[1:]) * 1e6)
@@ -127,12 +130,12 @@ class TimeColumn:
         days = (column.seconds - self.first) / _DAY
         return np.where(np.abs(column.seconds) < _LONGEST, days, np.nan)
 
-    def taken_apart(self, column: Times) -> tuple[Numbers, Numbers, NDArray[np.int64]]:
-        """Return years, days, and the features of gaps and words: -1 or one for each row."""
+    def taken_apart(self, column: Times) -> tuple[Numbers, Numbers, list[NDArray[np.int64]]]:
+        """Return years, days, and of each part its feature or -1 for each row."""
         years, parts = _parts_of(column.seconds)
         words = [known.places(part) for known, part in zip(self.parts, parts, strict=True)]
-        gaps = np.where(np.isnan(years), self.gap, -1)
-        return years, self.days_of(column), np.stack([*words, gaps])
+        words.append(np.where(np.isnan(years), self.gap, -1))
+        return years, self.days_of(column), words
 
     def describe(self) -> str:
         """Return a phrase about what varies."""
