@@ -90,18 +90,30 @@ def values_of(coarse: Coarse, X: Floats) -> Floats:
     return np.column_stack(sums) * coarse.factors + coarse.offsets
 
 
-def cells_of(coarse: Coarse, X: Floats) -> NDArray[np.bool_]:
-    """Say of each cell of a column which rows are in it (n, cells)."""
+def cells_of(coarse: Coarse | None, X: Floats, count: int) -> Floats:
+    """Say of each of a column's cells which rows are in it (n, count), as 0 and 1."""
+    found = np.zeros((len(X), count))
+    if coarse is None or count != n_cells(coarse):  # it has become another kind of column
+        return found
     if coarse.is_words:
-        return np.column_stack([X[:, list(group)].any(axis=1) for group in coarse.groups])
+        for at, group in enumerate(coarse.groups):
+            found[:, at] = X[:, list(group)].any(axis=1)
+        return found
     if len(coarse.groups) == 1:
-        high = values_of(coarse, X)[:, 0] != 0.0
-        return np.column_stack([~high, high])
-    flat = [place for group in coarse.groups for place in group]
-    height = PIECES_SPREAD / np.sqrt(len(flat))
-    share = (X[:, flat].sum(axis=1) / height + coarse.bases) / len(flat)
-    at = np.clip((share * len(coarse.groups)).astype(np.int64), 0, len(coarse.groups) - 1)
-    return np.arange(len(coarse.groups)) == at[:, None]
+        places = (values_of(coarse, X)[:, 0] != 0.0).astype(np.int64)
+    else:
+        flat = [place for group in coarse.groups for place in group]
+        height = PIECES_SPREAD / np.sqrt(len(flat))
+        share = (X[:, flat].sum(axis=1) / height + coarse.bases) / len(flat)
+        most = len(coarse.groups) - 1
+        places = np.clip((share * len(coarse.groups)).astype(np.int64), 0, most)
+    found[np.arange(len(X)), places] = 1.0
+    return found
+
+
+def n_cells(coarse: Coarse) -> int:
+    """Return how many cells a column has, some of which may be empty."""
+    return _WORDS + 1 if coarse.is_words else COARSE
 
 
 class Evidence(NamedTuple):
@@ -117,22 +129,21 @@ class Evidence(NamedTuple):
 def no_evidence(coarse: "Sequence[Coarse]") -> Evidence:
     """Return the sums before the first row, for some columns."""
     columns = np.array([each.column for each in coarse], np.int64)
-    cells = [_cells(each) for each in coarse]
-    empty = np.zeros((sum(cells), sum(cells)))
-    return Evidence(columns, np.repeat(columns, cells), empty, empty.copy(), empty.copy())
-
-
-def _cells(coarse: Coarse) -> int:
-    return len(coarse.groups) + (len(coarse.groups) == 1 and not coarse.is_words)
+    owners = np.repeat(columns, [n_cells(each) for each in coarse])
+    empty = np.zeros((owners.size, owners.size))
+    return Evidence(columns, owners, empty, empty.copy(), empty.copy())
 
 
 def gathered(
     evidence: Evidence, coarse: "Sequence[Coarse]", X: Floats, r: Floats, v: Floats
 ) -> Evidence:
-    """Return the sums with those of more rows."""
-    if not coarse:
+    """Return the sums with those of more rows, by the coarse features that columns have now."""
+    if not evidence.columns.size:
         return evidence
-    cells = np.hstack([cells_of(each, X) for each in coarse]).astype(np.float64)
+    known = {each.column: each for each in coarse}
+    counts = [int((evidence.owners == column).sum()) for column in evidence.columns]
+    pairs = zip(evidence.columns.tolist(), counts, strict=True)
+    cells = np.hstack([cells_of(known.get(column), X, count) for column, count in pairs])
     return evidence._replace(
         residuals=evidence.residuals + cells.T @ (cells * r[:, None]),
         variances=evidence.variances + cells.T @ (cells * v[:, None]),
@@ -208,20 +219,15 @@ def _loaded(source: Reader) -> Coarse:
 
 def crossed(left: Coarse, right: Coarse, evidence: Evidence | None, first: int) -> Cross:
     """Return the cross of two columns; of words, without cells that few rows have been in."""
-    enough = np.ones((len(left.groups), len(right.groups)), bool)
+    shape = len(left.groups), len(right.groups)
+    enough = np.ones(shape, bool)
     if evidence is not None:
         of_left, of_right = evidence.owners == left.column, evidence.owners == right.column
         rows = evidence.rows[np.ix_(of_left, of_right)]
         # Cells of words are their coarse features; of numbers, those of all cells are counted.
-        rows = rows if left.is_words else rows.sum(axis=0, keepdims=True)
-        rows = rows if right.is_words else rows.sum(axis=1, keepdims=True)
-        if rows.shape[0] > enough.shape[0] or rows.shape[1] > enough.shape[1]:
-            rows = rows[: enough.shape[0], : enough.shape[1]]
-        known = np.zeros(enough.shape)  # words that came after the evidence have none
-        known[
-            : rows.shape[0] if left.is_words else None, : rows.shape[1] if right.is_words else None
-        ] = rows
-        enough = known >= _LEAST_ROWS
+        rows = rows[: shape[0]] if left.is_words else rows.sum(axis=0, keepdims=True)
+        rows = rows[:, : shape[1]] if right.is_words else rows.sum(axis=1, keepdims=True)
+        enough = np.broadcast_to(rows >= _LEAST_ROWS, shape)
     chosen = tuple((int(i), int(j)) for i, j in np.argwhere(enough))
     return Cross(left, right, chosen, first)
 

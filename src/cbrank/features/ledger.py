@@ -112,6 +112,7 @@ class Reader:
         }
         self._at = dict.fromkeys(self._streams, 0)
         self.columns = columns
+        self._width = 0
         self._features: dict[int, Entry] = {}  # of which nobody has said yet that they are its own
 
     def _take(self, stream: str, count: int) -> Any:
@@ -138,7 +139,7 @@ class Reader:
 
     def get_places(self) -> tuple[int, ...]:
         """Return places of features, as many as were written; others may have them too."""
-        return tuple(self.get(0, len(self.owners) - 1) for _ in range(self.get()))
+        return tuple(self.get(0, self._width - 1) for _ in range(self.get()))
 
     def get_text(self) -> str:
         """Return a text."""
@@ -174,7 +175,14 @@ class Reader:
         ledger = Ledger()
         for entry in entries:
             self._features[ledger.width] = entry
-            ledger.add(entry.owner, entry.name, bends=entry.bends, count=entry.size)
+            ledger.add(
+                entry.owner,
+                entry.name,
+                bends=entry.bends,
+                count=entry.size,
+                partner=entry.partner,
+            )
+        self._width = ledger.width
         return ledger
 
     def finish(self) -> None:

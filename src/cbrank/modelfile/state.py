@@ -186,7 +186,7 @@ def _ranker_state(ranker: "Ranker") -> tuple[Arrays, Facts]:
             f"This {type(ranker).__name__} has learned nothing yet: fit it before it is saved."
         )
     arrays, facts = ranker.get_state()
-    if hasattr(ranker, "feature_names_in_"):
+    if hasattr(ranker, "feature_names_in_") and "table" not in facts:
         arrays |= under("names", texts_to_arrays(ranker.feature_names_in_))
     for name in _PARAMETERS:
         facts[name] = {key: to_json(value) for key, value in facts[name].items()}
@@ -228,6 +228,7 @@ def _values(kind: "type[Ranker]", facts: Facts) -> Facts:
     return values | {
         "sparse": take(facts, "sparse", bool),
         "n_features": take(facts, "n_features", int),
+        "table": facts.get("table"),  # of a ranker that takes tables: its encoder and its rows
     }
 
 

@@ -29,6 +29,8 @@ from cbrank.rankers.cbr import CBRanker
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
+Arrays = dict[str, NDArray[Any]]
+Facts = dict[str, Any]
 
 LINE, BENDS, CROSSES = range(3)  # kinds of features
 
@@ -181,6 +183,10 @@ class AdditiveRanker(CBRanker):
         self._fitted("n_features_in_")
         return self._encoder.n_features_in_
 
+    @n_features_in_.setter
+    def n_features_in_(self, _: int) -> None:
+        """Do nothing: that is the encoder's."""
+
     @property
     def feature_names_in_(self) -> NDArray[Any]:
         """Names of the columns, where the first rows had some."""
@@ -243,7 +249,7 @@ class AdditiveRanker(CBRanker):
     def _needs_matrix(self) -> bool:
         return self._narrow if self.covariance == "auto" else self.covariance == "full"
 
-    def takes_dense_rows(self) -> bool:  # noqa: D102
+    def takes_dense_rows(self) -> bool:
         return self._needs_matrix() if hasattr(self, "_narrow") else False
 
     def _decide(self, rows: Rows) -> None:
@@ -369,13 +375,10 @@ class AdditiveRanker(CBRanker):
         log_odds = kernels.calibration.log_odds(held.served, held.shape, held.curve)
         p = expit(log_odds)
         X = self._encoded(rows)
-        evidence = self._evidence
-        coarse = self._encoder.coarse()
+        coarse, evidence = self._encoder.coarse(), self._evidence
         if evidence is None:
-            coarse = self._most_moving(coarse, X)
-            evidence = no_evidence(coarse)
-            self._evidence_coarse = coarse
-        return gathered(evidence, self._evidence_coarse, X, held.labels - p, p * (1.0 - p))
+            evidence = no_evidence(self._most_moving(coarse, X))
+        return gathered(evidence, coarse, X, held.labels - p, p * (1.0 - p))
 
     def _most_moving(self, coarse: list[Any], X: Floats) -> list[Any]:
         """Return the columns that move scores most, if there are too many to look at all."""
@@ -408,14 +411,12 @@ class AdditiveRanker(CBRanker):
         if width <= before:
             return
         grown = self._resized(width)
-        del grown["n_features_in_"]
+        del grown["n_features_in_"]  # the encoder's
         kinds = self._kinds_of_features()
         new = np.arange(width) >= before
         if hasattr(self, "_halving"):
             for place, number in enumerate(self._halving.alive):
-                model = (
-                    halving.of_stack(grown["_others"], place - 1) if place else grown["_model"]
-                )
+                model = halving.of_stack(grown["_others"], place - 1) if place else grown["_model"]
                 beyond = new & (kinds > self._halving.reach[number])
                 _narrow(model, np.flatnonzero(beyond))
         self._fill_crosses(grown["_buffer"])
@@ -450,7 +451,9 @@ class AdditiveRanker(CBRanker):
             *(halving.of_stack(grown["_others"], at) for at in range(len(numbers) - 1)),
         ]
         order = halving.ranked(choice, kept.evidence, self._readouts())
-        best = [number for number in order.tolist() if number != choice.forgetful][: self.ARMS.later]
+        best = [number for number in order.tolist() if number != choice.forgetful][
+            : self.ARMS.later
+        ]
         joined = list(range(first, first + len(best)))
         for number, like in zip(joined, best, strict=True):
             model = models[numbers.index(like)]
@@ -464,6 +467,78 @@ class AdditiveRanker(CBRanker):
         grown["_others"] = halving.stack(models[1:], models[0])
         grown["_halving"] = choice._replace(alive=np.append(choice.alive, joined))
         grown["_record"] = kept._replace(places=np.concatenate(filled))
+
+    # Taking out and putting in -------------------------------------------------------------------
+
+    def get_state(self) -> tuple[Arrays, Facts]:
+        arrays, facts = super().get_state()
+        parts = dict[str, tuple[Arrays, Any]]()
+        parts["encoder"] = self._encoder.get_state()
+        kept, waiting = self._learned_of_block(), self._waiting
+        if waiting is not None:
+            kept = [waiting.rows]
+            arrays |= {"waiting.labels": waiting.labels, "waiting.weights": waiting.weights}
+        if sum(map(len, kept)):
+            parts["rows"] = Rows.concatenated(kept).state()
+        if self._evidence is not None:
+            arrays |= {f"evidence.{k}": v for k, v in self._evidence._asdict().items()}
+        for name, (own, _) in parts.items():
+            arrays |= {f"{name}.{key}": array for key, array in own.items()}
+        own_facts = {name: fact for name, (_, fact) in parts.items()}
+        own_facts |= {"seed": self._seed, "stages": self._stages, "waits": waiting is not None}
+        return arrays, facts | {"table": own_facts}
+
+    @classmethod
+    def from_state(cls, arrays: Arrays, facts: Facts) -> Self:
+        own, parts = _apart(arrays)
+        ranker = super().from_state(own, facts)
+        ranker._take_up(parts, facts.get("table"))
+        return ranker
+
+    @classmethod
+    def check_state(cls, arrays: Arrays, facts: Facts) -> Self:
+        own, parts = _apart(arrays)
+        ranker = super().check_state(own, facts)
+        if len(own) < len(arrays):  # else `from_state` does the rest
+            ranker._take_up(parts, facts.get("table"))
+        return ranker
+
+    def _take_up(self, parts: dict[str, Arrays], facts: Any) -> None:
+        """Go on with an encoder and rows that were saved; refuse what makes no sense."""
+        match facts:
+            case {"encoder": dict(encoder), "seed": int(seed), "stages": int(stages)} if (
+                0 < seed < 2** 31 and 0 <= stages <= len(_CHOICES)
+            ):
+                self._seed, self._stages, waits = seed, stages, facts.get("waits")
+            case _:
+                raise ValueError("it has no sound encoder")
+        self._encoder = TableEncoder.from_state(parts["encoder"], encoder)
+        names = [*self._encoder.kinds_]
+        rows = Rows.from_state(parts["rows"], facts["rows"]) if "rows" in facts else None
+        if rows is not None and rows.names != names:
+            raise ValueError("its rows have other columns than its encoder")
+        self._pending = [] if rows is None or waits is True else [rows]
+        self._waiting = self._waiting_of(parts["waiting"], rows) if waits is True else None
+        self._evidence = _evidence_of(parts["evidence"], len(names))
+        if waits is False and max(1, self._encoder.width_) < self._width():
+            raise ValueError("its encoder has fewer features than its ranker")
+
+    def _waiting_of(self, arrays: Arrays, rows: Rows | None) -> Waiting:
+        if rows is None:
+            none = [np.zeros(0)] * len(self._encoder.kinds_)
+            rows = Rows([*self._encoder.kinds_], none)
+        labels, weights = (arrays.get(name, np.zeros(0)) for name in ("labels", "weights"))
+        if not (
+            labels.shape == weights.shape == (len(rows),)
+            and labels.dtype == np.int64
+            and weights.dtype == np.float64
+            and len(rows) < FIRST
+            and np.isin(labels, [0, 1]).all()
+            and np.isfinite(weights).all()
+            and (weights > 0.0).all()
+        ):
+            raise ValueError("the rows that wait have no sound labels")
+        return Waiting(rows, labels, weights)
 
     # What is served before it is known what columns are ------------------------------------------
 
@@ -554,6 +629,40 @@ class AdditiveRanker(CBRanker):
         check_is_fitted(self)
         now = self._of_now()
         return now._by_column(now._check_rows(X, reset=False))
+
+
+def _apart(arrays: Arrays) -> tuple[Arrays, dict[str, Arrays]]:
+    """Return the arrays of CBR, and those of what an additive ranker has beside them."""
+    parts: dict[str, Arrays] = {"encoder": {}, "rows": {}, "waiting": {}, "evidence": {}}
+    own: Arrays = {}
+    for name, array in arrays.items():
+        part, _, rest = name.partition(".")
+        parts.get(part, own)[rest if part in parts else name] = array
+    return own, parts
+
+
+def _evidence_of(arrays: Arrays, columns: int) -> Evidence | None:
+    """Return saved evidence; refuse what makes none."""
+    if not arrays:
+        return None
+    if arrays.keys() != {*Evidence._fields}:
+        raise ValueError("its evidence for crosses is not whole")
+    evidence = Evidence(**arrays)
+    cells = evidence.owners.size
+    sound = (
+        evidence.columns.dtype == evidence.owners.dtype == np.int64
+        and evidence.columns.ndim == evidence.owners.ndim == 1
+        and np.isin(evidence.columns, np.arange(columns)).all()
+        and np.isin(evidence.owners, evidence.columns).all()
+        and all(
+            array.shape == (cells, cells) and array.dtype == np.float64 and np.isfinite(array).all()
+            for array in evidence[2:]
+        )
+        and (evidence.variances >= 0.0).all()
+    )
+    if not sound:
+        raise ValueError("its evidence for crosses makes no sense")
+    return evidence
 
 
 def _milestone(rows: int) -> int:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from cbrank import kernels
 from cbrank.parameters import BUFFER_AT_FIRST, BUFFER_LATER, CBR, Table
-from cbrank.rankers import checks, halving, record
+from cbrank.rankers import halving, record
 from cbrank.rankers.base import DENSE_BLOCK, Batch, Ranker
 from cbrank.rankers.halving import Halving
 from cbrank.rankers.memory import refuse_if_too_large

@@ -218,9 +218,7 @@ def forgotten(ranker: "CBRanker", number: int) -> float:
 def _wants_forgetful(ranker: "CBRanker", halving: Halving) -> bool:
     wanted = ranker.forgetting == "auto" and not record.shuffled(ranker._record)
     return bool(
-        wanted
-        and halving.forgetful not in halving.alive
-        and ranker._buffer.seen.sum() >= FIRST_CUT
+        wanted and halving.forgetful not in halving.alive and ranker._buffer.seen.sum() >= FIRST_CUT
     )
 
 
