@@ -37,6 +37,9 @@ from cbrank.features.words import WordColumn
 Known = NumberColumn | WordColumn | TimeColumn | TextColumn
 
 _CONVINCING = 128  # cells of a block that can show a decision to be wrong
+# Where one value is most of a column (capital gains, mostly zero), each of the others may mean something of
+# its own: where columns are few, such a column has so many times the pieces.
+_FEW_COLUMNS, _FINER = 32, 4
 _CELLS = 2**20  # numbers encoded at a time, so that memory stays within bounds
 _PHRASES = {"number": "a number", "word": "a word", "time": "a time", "text": "free text"}
 
@@ -176,7 +179,9 @@ class Encoding:
     def _new(self, place: int, kind: str) -> Known | None:
         name, settings = self.settings.names[place], self.settings
         if kind == "number":
-            return NumberColumn(place, name, settings.pieces)
+            few = len(settings.names) <= _FEW_COLUMNS
+            of_lumps = settings.pieces * (_FINER if few else 1)
+            return NumberColumn(place, name, settings.pieces, of_lumps)
         if kind == "word":
             return WordColumn(place, name, settings.most_categories)
         if kind == "time":

@@ -365,9 +365,9 @@ class AdditiveRanker(CBRanker):
         wanted = self.crosses == "auto" or (isinstance(self.crosses, int) and self.crosses > 0)
         if not wanted or self._sparse or self._stages == len(_CHOICES):
             return False
-        if self.C != "auto":
+        if self.C != "auto" or not self._encoder.crosses():
             return True
-        return not self._stages or bool((self._halving.reach[self._halving.alive] >= CROSSES).any())
+        return bool((self._halving.reach[self._halving.alive] >= CROSSES).any())
 
     def _gathered(self, rows: Rows) -> Evidence:
         """Return the evidence for crosses with that of the rows of the block."""
@@ -438,11 +438,14 @@ class AdditiveRanker(CBRanker):
                     buffer.means[label, places] = products.mean(axis=0)
 
     def _join(self, grown: dict[str, Any], places: Places) -> None:
-        """Let copies of the two best learners join, which make use of the crosses."""
+        """Let copies of the best learners join, which make use of the crosses.
+
+        Beside them the two best without crosses go on: all are as wide from now on, so that each costs
+        much.
+        """
         if not hasattr(self, "_halving"):
             return
         choice, kept = self._halving, grown["_record"]
-        first = len(self.ARMS.exponents)
         if (choice.reach[choice.alive] >= CROSSES).any():
             return  # those that joined before have got the new features
         numbers = choice.alive.tolist()
@@ -450,23 +453,23 @@ class AdditiveRanker(CBRanker):
             grown["_model"],
             *(halving.of_stack(grown["_others"], at) for at in range(len(numbers) - 1)),
         ]
-        order = halving.ranked(choice, kept.evidence, self._readouts())
-        best = [number for number in order.tolist() if number != choice.forgetful][
-            : self.ARMS.later
-        ]
-        joined = list(range(first, first + len(best)))
-        for number, like in zip(joined, best, strict=True):
-            model = models[numbers.index(like)]
-            twin = type(model)(*(array.copy() for array in model))
-            _widen_prior(twin, places)
-            models.append(twin)
+        known = dict(zip(numbers, models, strict=True))
+        order = halving.ranked(choice, kept.evidence, self._readouts()).tolist()
+        left = [number for number in order if number != choice.forgetful][: self.ARMS.later]
+        first = len(self.ARMS.exponents)
+        joined = list(range(first, first + len(left)))
+        for number, like in zip(joined, left, strict=True):
+            known[number] = type(known[like])(*(array.copy() for array in known[like]))
+            _set_prior(known[number], places, 1.0)
             choice = halving.with_learner(choice, number, like, float(choice.forgetting[like]))
             choice.reach[number] = CROSSES
             kept = halving.like(kept, number, like)
-        filled = [kept.places, *(kept.places[[numbers.index(like)]] for like in best)]
-        grown["_others"] = halving.stack(models[1:], models[0])
-        grown["_halving"] = choice._replace(alive=np.append(choice.alive, joined))
-        grown["_record"] = kept._replace(places=np.concatenate(filled))
+        alive = [*left, *(n for n in numbers if n == choice.forgetful), *joined]
+        sources = [numbers.index(left[joined.index(n)] if n in joined else n) for n in alive]
+        grown["_model"] = known[alive[0]]
+        grown["_others"] = halving.stack([known[number] for number in alive[1:]], known[alive[0]])
+        grown["_halving"] = choice._replace(alive=np.array(alive))
+        grown["_record"] = kept._replace(places=kept.places[sources])
 
     # Taking out and putting in -------------------------------------------------------------------
 
@@ -676,10 +679,6 @@ def _milestone(rows: int) -> int:
 def _narrow(model: Any, features: Places) -> None:
     """Give features of a model, which have taught it nothing so far, a slight prior."""
     _set_prior(model, features, _SLIGHT)
-
-
-def _widen_prior(model: Any, features: Places) -> None:
-    _set_prior(model, features, 1.0)
 
 
 def _set_prior(model: Any, features: Places, variance: float) -> None:
