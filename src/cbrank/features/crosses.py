@@ -180,12 +180,6 @@ class Cross(NamedTuple):
     chosen: tuple[tuple[int, int], ...]  # coarse features of the two, by place
     first: int  # place of the first feature
 
-    def products(self, X: Floats) -> Floats:
-        """Return the features of rows whose other features are known."""
-        one, other = np.array(self.chosen).T
-        found: Floats = values_of(self.left, X)[:, one] * values_of(self.right, X)[:, other]
-        return found
-
     def save(self, out: Writer) -> None:
         """Write all of it."""
         for coarse in (self.left, self.right):
@@ -233,10 +227,38 @@ def crossed(left: Coarse, right: Coarse, evidence: Evidence | None, first: int) 
     return Cross(left, right, chosen, first)
 
 
-def fill_crosses(crosses: "Sequence[Cross]", X: Floats) -> None:
-    """Write the features of crosses into rows that have all others."""
-    for cross in crosses:
-        X[..., cross.first : cross.first + len(cross.chosen)] = cross.products(X)
+class Products:
+    """All crosses of an encoder, as arrays: their features are computed at once."""
+
+    def __init__(self, crosses: "Sequence[Cross]") -> None:
+        """Take crosses; what several have in common is computed once."""
+        places: dict[tuple[tuple[int, ...], float, float], int] = {}
+        pairs, features = list[tuple[int, int]](), list[int]()
+        for cross in crosses:
+            sides = [
+                [places.setdefault(each, len(places)) for each in _terms(coarse)]
+                for coarse in (cross.left, cross.right)
+            ]
+            pairs += [(sides[0][i], sides[1][j]) for i, j in cross.chosen]
+            features += range(cross.first, cross.first + len(cross.chosen))
+        groups = [group for group, _, _ in places]
+        self._members = np.array([place for group in groups for place in group], np.int64)
+        self._starts = np.cumsum([0, *map(len, groups)])[:-1]
+        self._factors = np.array([factor for _, factor, _ in places])
+        self._offsets = np.array([offset for _, _, offset in places])
+        self._left, self._right = np.array(pairs, np.int64).reshape(-1, 2).T
+        self.features = np.array(features, np.int64)
+
+    def of(self, X: Floats) -> Floats:
+        """Return the features of rows that have all others."""
+        sums = np.add.reduceat(X[:, self._members], self._starts, axis=1)
+        coarse = sums * self._factors + self._offsets
+        found: Floats = coarse[:, self._left] * coarse[:, self._right]
+        return found
+
+
+def _terms(coarse: Coarse) -> list[tuple[tuple[int, ...], float, float]]:
+    return [*zip(coarse.groups, coarse.factors, coarse.offsets, strict=True)]
 
 
 def labels_of(known: Any, coarse: Coarse) -> list[str]:

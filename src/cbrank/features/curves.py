@@ -46,7 +46,13 @@ def fitted(values: Numbers, pieces: int, of_lumps: int) -> Curve:
     mean, spread = _moments(values)
     median = float(_quantiles(values, np.array([0.5]))[0])
     return Curve(
-        mean, spread, median, _knots(values, pieces, of_lumps), sentinels, values.min(), values.max()
+        mean,
+        spread,
+        median,
+        _knots(values, pieces, of_lumps),
+        sentinels,
+        values.min(),
+        values.max(),
     )
 
 

@@ -20,7 +20,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from cbrank import kernels
 from cbrank.features import TableEncoder
-from cbrank.features.crosses import MOST_COLUMNS, Evidence, gathered, no_evidence, ranked_pairs
+from cbrank.features.crosses import (
+    MOST_COLUMNS,
+    Evidence,
+    Products,
+    gathered,
+    no_evidence,
+    ranked_pairs,
+)
 from cbrank.features.table import Table as Rows
 from cbrank.parameters import ADDITIVE, Table
 from cbrank.rankers import checks, halving, record
@@ -247,7 +254,8 @@ class AdditiveRanker(CBRanker):
         super()._start(n_features, classes, sparse, random)
 
     def _needs_matrix(self) -> bool:
-        return self._narrow if self.covariance == "auto" else self.covariance == "full"
+        wanted: str = self.covariance
+        return self._narrow if wanted == "auto" else wanted == "full"
 
     def takes_dense_rows(self) -> bool:
         return self._needs_matrix() if hasattr(self, "_narrow") else False
@@ -352,9 +360,8 @@ class AdditiveRanker(CBRanker):
         if self._may_cross():
             evidence = self._gathered(rows)
             if after >= _CHOICES[self._stages]:
-                room = (_ROOM if self.crosses == "auto" else int(self.crosses)) - int(
-                    (encoder.partners_ >= 0).sum()
-                )
+                room = _ROOM if self.crosses == "auto" else int(self.crosses)  # type: ignore[arg-type]
+                room -= int((encoder.partners_ >= 0).sum())
                 encoder.cross(ranked_pairs(evidence), evidence, room)
                 changed["_stages"] = self._stages + 1
             changed["_evidence"] = evidence
@@ -428,14 +435,16 @@ class AdditiveRanker(CBRanker):
         """Write the crosses of buffered rows, of which all other features are known."""
         if self._sparse:
             return
-        crosses = [each for each in self._encoder.crosses() if each.first >= self._width()]
-        for cross in crosses:
-            places = slice(cross.first, cross.first + len(cross.chosen))
-            for label, size in enumerate(buffer.size.tolist()):
-                products = cross.products(buffer.rows[label, :size])
-                buffer.rows[label, :size, places] = products
-                if buffer.means.size and size:
-                    buffer.means[label, places] = products.mean(axis=0)
+        products = Products(
+            [each for each in self._encoder.crosses() if each.first >= self._width()]
+        )
+        if not products.features.size:
+            return
+        for label, size in enumerate(buffer.size.tolist()):
+            if size:
+                found = products.of(buffer.rows[label, :size])
+                buffer.rows[label, :size, products.features] = found.T
+                buffer.means[label, products.features] = found.mean(axis=0)
 
     def _join(self, grown: dict[str, Any], places: Places) -> None:
         """Let copies of the best learners join, which make use of the crosses.
