@@ -26,6 +26,7 @@ from cbrank.parameters import ADDITIVE, Table
 from cbrank.rankers import checks, halving, record
 from cbrank.rankers.base import Batch
 from cbrank.rankers.cbr import CBRanker
+from cbrank.rankers.scorer import LinearScorer
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -48,6 +49,17 @@ class Waiting(NamedTuple):
     rows: Rows
     labels: Places
     weights: Floats
+
+
+def _of_rows_so_far(name: str) -> Any:
+    """Return the attribute of CBR; while rows wait, that of the ranker which they would make."""
+    known = vars(CBRanker).get(name) or vars(LinearScorer)[name]
+
+    def read(ranker: Any) -> Any:
+        ranker._fitted(name)
+        return known.fget(ranker._of_now())
+
+    return property(read, doc=known.__doc__)
 
 
 class AdditiveRanker(CBRanker):
@@ -219,7 +231,10 @@ class AdditiveRanker(CBRanker):
         width = self._width()  # the encoder may be ahead, in the midst of growing
         if self._sparse:
             return self._encoder.encode(rows)[:, :width]
-        return np.ascontiguousarray(self._encoder.encode_dense(rows)[:, :width])
+        encoded = self._encoder.encode_dense(rows)
+        if not encoded.shape[1]:  # no column moves
+            return np.zeros((len(rows), width))
+        return np.ascontiguousarray(encoded[:, :width])
 
     def _check(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool
@@ -227,10 +242,25 @@ class AdditiveRanker(CBRanker):
         rows = self._read(X, reset=reset)
         return rows, checks.check_labels(y, rows), checks.check_weights(sample_weight, rows)
 
-    def _check_row(self, x: Any) -> Any:
-        if isinstance(x, dict):
-            return self._read([x], reset=False)
-        return self._read(checks.as_one_row(x), reset=False)
+    def learn_one(self, x: Any, y: Any, classes: Any = None) -> Self:
+        """Go on learning from one row.
+
+        Parameters
+        ----------
+        x : dict, or array-like of shape (n_columns,)
+            The row.
+        y : object
+            Its label.
+        classes : array-like of shape (2,), default=None
+            The two labels; needed if this is the first row.
+
+        Returns
+        -------
+        self : object
+            The ranker itself.
+        """
+        row = [x] if isinstance(x, dict) else checks.as_one_row(x)
+        return self.partial_fit(row, [y], classes)
 
     # Beginning ---------------------------------------------------------------------------------
 
@@ -238,6 +268,8 @@ class AdditiveRanker(CBRanker):
         self._seed = int(random.randint(1, 2**31 - 1))
         self._start(1, classes, False, random)
         self._pending, self._evidence, self._stages = [], None, 0
+        if isinstance(self.crosses, list):
+            self._asked_pairs()  # refuse what is none at once, not when rows have waited
         self._waiting = Waiting(X.take(slice(0, 0)), np.zeros(0, np.int64), np.zeros(0))
 
     def _start(
@@ -269,12 +301,14 @@ class AdditiveRanker(CBRanker):
         for pair in self.crosses:
             try:
                 one, other = (at if at in range(len(names)) else names.index(at) for at in pair)
+                if one == other:
+                    raise ValueError
             except (TypeError, ValueError):
                 raise ValueError(
                     f"`crosses` has {pair!r}, which is no pair of columns of X."
                 ) from None
             pairs.append((min(one, other), max(one, other)))
-        return pairs
+        return [*dict.fromkeys(pairs)]
 
     # Learning ----------------------------------------------------------------------------------
 
@@ -327,7 +361,7 @@ class AdditiveRanker(CBRanker):
     def _learned_of_block(self) -> list[Rows]:
         """Return the rows of the block that have been learned from, not those of an interrupt."""
         filled = int(self._record.position[record.FILLED])
-        if not filled:
+        if not filled or not self._pending:  # the encoder has learned from them
             return []
         if sum(map(len, self._pending)) == filled:
             return self._pending
@@ -583,6 +617,13 @@ class AdditiveRanker(CBRanker):
             return np.bincount(self._waiting.labels, minlength=2)
         return np.array(self._buffer.seen)
 
+    intercept_ = _of_rows_so_far("intercept_")
+    covariance_ = _of_rows_so_far("covariance_")
+    C_ = _of_rows_so_far("C_")
+    forgetting_ = _of_rows_so_far("forgetting_")
+    n_pairs_ = _of_rows_so_far("n_pairs_")
+    n_updates_ = _of_rows_so_far("n_updates_")
+
     @property
     def reach_(self) -> str:
         """What the learner that leads makes use of."""
@@ -596,6 +637,8 @@ class AdditiveRanker(CBRanker):
     def _by_column(self, X: Any) -> Floats:
         """Return what each column adds to the scores of encoded rows, a cross half to each."""
         width = self._width()
+        if not self._encoder.width_:  # no column moves
+            return np.zeros((X.shape[0], self._encoder.n_features_in_))
         owners, partners = self._encoder.owners_[:width], self._encoder.partners_[:width]
         crossed = partners >= 0
         share = sp.csr_array(
@@ -653,7 +696,9 @@ def _evidence_of(arrays: Arrays, columns: int) -> Evidence | None:
         evidence.columns.dtype == evidence.owners.dtype == np.int64
         and evidence.columns.ndim == evidence.owners.ndim == 1
         and np.isin(evidence.columns, np.arange(columns)).all()
+        and (np.diff(evidence.columns) > 0).all()
         and np.isin(evidence.owners, evidence.columns).all()
+        and (np.diff(evidence.owners) >= 0).all()
         and all(
             array.shape == (cells, cells) and array.dtype == np.float64 and np.isfinite(array).all()
             for array in evidence[2:]
