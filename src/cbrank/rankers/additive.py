@@ -39,6 +39,7 @@ LINE, BENDS, CROSSES = range(3)  # kinds of features
 FIRST, FIRST_OF_FIT = 256, 512
 # A weight that a learner makes no use of has a prior of this variance: it hardly moves.
 _SLIGHT = 1e-6
+_MOST_AHEAD = 2**20  # features that an encoder in a file may have got since the last block
 _ROOM = 512  # features of crosses if `crosses` is "auto"
 _CHOICES = 512, 2048, 8192  # rows after which crosses are chosen
 
@@ -526,7 +527,11 @@ class AdditiveRanker(CBRanker):
     def from_state(cls, arrays: Arrays, facts: Facts) -> Self:
         own, parts = _apart(arrays)
         ranker = super().from_state(own, facts)
-        ranker._take_up(parts, facts.get("table"))
+        ranker._take_up(parts, facts.get("table"), facts["n_features"])
+        filled = int(ranker._record.position[record.FILLED])
+        kept = sum(map(len, ranker._pending)) or (0 if record.rows_left(ranker._record) else filled)
+        if ranker._waiting is None and kept != filled:
+            raise ValueError("it has not the rows of its block")
         return ranker
 
     @classmethod
@@ -534,28 +539,32 @@ class AdditiveRanker(CBRanker):
         own, parts = _apart(arrays)
         ranker = super().check_state(own, facts)
         if len(own) < len(arrays):  # else `from_state` does the rest
-            ranker._take_up(parts, facts.get("table"))
+            ranker._take_up(parts, facts.get("table"), facts["n_features"])
         return ranker
 
-    def _take_up(self, parts: dict[str, Arrays], facts: Any) -> None:
+    def _take_up(self, parts: dict[str, Arrays], facts: Any, n_features: int) -> None:
         """Go on with an encoder and rows that were saved; refuse what makes no sense."""
         match facts:
-            case {"encoder": dict(encoder), "seed": int(seed), "stages": int(stages)} if (
-                0 < seed < 2** 31 and 0 <= stages <= len(_CHOICES)
-            ):
-                self._seed, self._stages, waits = seed, stages, facts.get("waits")
+            case {
+                "encoder": dict(encoder),
+                "seed": int(seed),
+                "stages": int(stages),
+                "waits": bool(waits),
+            } if 0 < seed < 2**31 and 0 <= stages <= len(_CHOICES):
+                self._seed, self._stages, of_rows = seed, stages, facts.get("rows")
             case _:
                 raise ValueError("it has no sound encoder")
         self._encoder = TableEncoder.from_state(parts["encoder"], encoder)
         names = [*self._encoder.kinds_]
-        rows = Rows.from_state(parts["rows"], facts["rows"]) if "rows" in facts else None
+        rows = Rows.from_state(parts["rows"], of_rows) if isinstance(of_rows, dict) else None
         if rows is not None and rows.names != names:
             raise ValueError("its rows have other columns than its encoder")
-        self._pending = [] if rows is None or waits is True else [rows]
-        self._waiting = self._waiting_of(parts["waiting"], rows) if waits is True else None
+        self._pending = [] if rows is None or waits else [rows]
+        self._waiting = self._waiting_of(parts["waiting"], rows) if waits else None
         self._evidence = _evidence_of(parts["evidence"], len(names))
-        if waits is False and max(1, self._encoder.width_) < self._width():
-            raise ValueError("its encoder has fewer features than its ranker")
+        ahead = max(1, self._encoder.width_) - n_features
+        if not waits and not 0 <= ahead <= _MOST_AHEAD:
+            raise ValueError("its encoder has not the features of its ranker")
 
     def _waiting_of(self, arrays: Arrays, rows: Rows | None) -> Waiting:
         if rows is None:
