@@ -218,6 +218,8 @@ def crossed(left: Coarse, right: Coarse, evidence: Evidence | None, first: int) 
     enough = np.ones(shape, bool)
     if evidence is not None:
         of_left, of_right = evidence.owners == left.column, evidence.owners == right.column
+        if (of_left.sum(), of_right.sum()) != (n_cells(left), n_cells(right)):
+            return Cross(left, right, (), first)  # one has become another kind of column
         rows = evidence.rows[np.ix_(of_left, of_right)]
         # Cells of words are their coarse features; of numbers, those of all cells are counted.
         rows = rows[: shape[0]] if left.is_words else rows.sum(axis=0, keepdims=True)

@@ -33,6 +33,7 @@ from cbrank.parameters import ADDITIVE, Table
 from cbrank.rankers import checks, halving, record
 from cbrank.rankers.base import Batch
 from cbrank.rankers.cbr import CBRanker
+from cbrank.rankers.scorer import LinearScorer
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -45,6 +46,7 @@ LINE, BENDS, CROSSES = range(3)  # kinds of features
 FIRST, FIRST_OF_FIT = 256, 512
 # A weight that a learner makes no use of has a prior of this variance: it hardly moves.
 _SLIGHT = 1e-6
+_MOST_AHEAD = 2**20  # features that an encoder in a file may have got since the last block
 _ROOM = 512  # features of crosses if `crosses` is "auto"
 _CHOICES = 512, 2048, 8192  # rows after which crosses are chosen
 
@@ -55,6 +57,17 @@ class Waiting(NamedTuple):
     rows: Rows
     labels: Places
     weights: Floats
+
+
+def _of_rows_so_far(name: str) -> Any:
+    """Return the attribute of CBR; while rows wait, that of the ranker which they would make."""
+    known = vars(CBRanker).get(name) or vars(LinearScorer)[name]
+
+    def read(ranker: Any) -> Any:
+        ranker._fitted(name)
+        return known.fget(ranker._of_now())
+
+    return property(read, doc=known.__doc__)
 
 
 class AdditiveRanker(CBRanker):
@@ -226,7 +239,10 @@ class AdditiveRanker(CBRanker):
         width = self._width()  # the encoder may be ahead, in the midst of growing
         if self._sparse:
             return self._encoder.encode(rows)[:, :width]
-        return np.ascontiguousarray(self._encoder.encode_dense(rows)[:, :width])
+        encoded = self._encoder.encode_dense(rows)
+        if not encoded.shape[1]:  # no column moves
+            return np.zeros((len(rows), width))
+        return np.ascontiguousarray(encoded[:, :width])
 
     def _check(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool
@@ -234,10 +250,25 @@ class AdditiveRanker(CBRanker):
         rows = self._read(X, reset=reset)
         return rows, checks.check_labels(y, rows), checks.check_weights(sample_weight, rows)
 
-    def _check_row(self, x: Any) -> Any:
-        if isinstance(x, dict):
-            return self._read([x], reset=False)
-        return self._read(checks.as_one_row(x), reset=False)
+    def learn_one(self, x: Any, y: Any, classes: Any = None) -> Self:
+        """Go on learning from one row.
+
+        Parameters
+        ----------
+        x : dict, or array-like of shape (n_columns,)
+            The row.
+        y : object
+            Its label.
+        classes : array-like of shape (2,), default=None
+            The two labels; needed if this is the first row.
+
+        Returns
+        -------
+        self : object
+            The ranker itself.
+        """
+        row = [x] if isinstance(x, dict) else checks.as_one_row(x)
+        return self.partial_fit(row, [y], classes)
 
     # Beginning ---------------------------------------------------------------------------------
 
@@ -245,6 +276,8 @@ class AdditiveRanker(CBRanker):
         self._seed = int(random.randint(1, 2**31 - 1))
         self._start(1, classes, False, random)
         self._pending, self._evidence, self._stages = [], None, 0
+        if isinstance(self.crosses, list):
+            self._asked_pairs()  # refuse what is none at once, not when rows have waited
         self._waiting = Waiting(X.take(slice(0, 0)), np.zeros(0, np.int64), np.zeros(0))
 
     def _start(
@@ -277,12 +310,14 @@ class AdditiveRanker(CBRanker):
         for pair in self.crosses:
             try:
                 one, other = (at if at in range(len(names)) else names.index(at) for at in pair)
+                if one == other:
+                    raise ValueError
             except (TypeError, ValueError):
                 raise ValueError(
                     f"`crosses` has {pair!r}, which is no pair of columns of X."
                 ) from None
             pairs.append((min(one, other), max(one, other)))
-        return pairs
+        return [*dict.fromkeys(pairs)]
 
     # Learning ----------------------------------------------------------------------------------
 
@@ -335,7 +370,7 @@ class AdditiveRanker(CBRanker):
     def _learned_of_block(self) -> list[Rows]:
         """Return the rows of the block that have been learned from, not those of an interrupt."""
         filled = int(self._record.position[record.FILLED])
-        if not filled:
+        if not filled or not self._pending:  # the encoder has learned from them
             return []
         if sum(map(len, self._pending)) == filled:
             return self._pending
@@ -504,7 +539,11 @@ class AdditiveRanker(CBRanker):
     def from_state(cls, arrays: Arrays, facts: Facts) -> Self:
         own, parts = _apart(arrays)
         ranker = super().from_state(own, facts)
-        ranker._take_up(parts, facts.get("table"))
+        ranker._take_up(parts, facts.get("table"), facts["n_features"])
+        filled = int(ranker._record.position[record.FILLED])
+        kept = sum(map(len, ranker._pending)) or (0 if record.rows_left(ranker._record) else filled)
+        if ranker._waiting is None and kept != filled:
+            raise ValueError("it has not the rows of its block")
         return ranker
 
     @classmethod
@@ -512,28 +551,32 @@ class AdditiveRanker(CBRanker):
         own, parts = _apart(arrays)
         ranker = super().check_state(own, facts)
         if len(own) < len(arrays):  # else `from_state` does the rest
-            ranker._take_up(parts, facts.get("table"))
+            ranker._take_up(parts, facts.get("table"), facts["n_features"])
         return ranker
 
-    def _take_up(self, parts: dict[str, Arrays], facts: Any) -> None:
+    def _take_up(self, parts: dict[str, Arrays], facts: Any, n_features: int) -> None:
         """Go on with an encoder and rows that were saved; refuse what makes no sense."""
         match facts:
-            case {"encoder": dict(encoder), "seed": int(seed), "stages": int(stages)} if (
-                0 < seed < 2** 31 and 0 <= stages <= len(_CHOICES)
-            ):
-                self._seed, self._stages, waits = seed, stages, facts.get("waits")
+            case {
+                "encoder": dict(encoder),
+                "seed": int(seed),
+                "stages": int(stages),
+                "waits": bool(waits),
+            } if 0 < seed < 2**31 and 0 <= stages <= len(_CHOICES):
+                self._seed, self._stages, of_rows = seed, stages, facts.get("rows")
             case _:
                 raise ValueError("it has no sound encoder")
         self._encoder = TableEncoder.from_state(parts["encoder"], encoder)
         names = [*self._encoder.kinds_]
-        rows = Rows.from_state(parts["rows"], facts["rows"]) if "rows" in facts else None
+        rows = Rows.from_state(parts["rows"], of_rows) if isinstance(of_rows, dict) else None
         if rows is not None and rows.names != names:
             raise ValueError("its rows have other columns than its encoder")
-        self._pending = [] if rows is None or waits is True else [rows]
-        self._waiting = self._waiting_of(parts["waiting"], rows) if waits is True else None
+        self._pending = [] if rows is None or waits else [rows]
+        self._waiting = self._waiting_of(parts["waiting"], rows) if waits else None
         self._evidence = _evidence_of(parts["evidence"], len(names))
-        if waits is False and max(1, self._encoder.width_) < self._width():
-            raise ValueError("its encoder has fewer features than its ranker")
+        ahead = max(1, self._encoder.width_) - n_features
+        if not waits and not 0 <= ahead <= _MOST_AHEAD:
+            raise ValueError("its encoder has not the features of its ranker")
 
     def _waiting_of(self, arrays: Arrays, rows: Rows | None) -> Waiting:
         if rows is None:
@@ -595,6 +638,13 @@ class AdditiveRanker(CBRanker):
             return np.bincount(self._waiting.labels, minlength=2)
         return np.array(self._buffer.seen)
 
+    intercept_ = _of_rows_so_far("intercept_")
+    covariance_ = _of_rows_so_far("covariance_")
+    C_ = _of_rows_so_far("C_")
+    forgetting_ = _of_rows_so_far("forgetting_")
+    n_pairs_ = _of_rows_so_far("n_pairs_")
+    n_updates_ = _of_rows_so_far("n_updates_")
+
     @property
     def reach_(self) -> str:
         """What the learner that leads makes use of."""
@@ -608,6 +658,8 @@ class AdditiveRanker(CBRanker):
     def _by_column(self, X: Any) -> Floats:
         """Return what each column adds to the scores of encoded rows, a cross half to each."""
         width = self._width()
+        if not self._encoder.width_:  # no column moves
+            return np.zeros((X.shape[0], self._encoder.n_features_in_))
         owners, partners = self._encoder.owners_[:width], self._encoder.partners_[:width]
         crossed = partners >= 0
         share = sp.csr_array(
@@ -665,7 +717,9 @@ def _evidence_of(arrays: Arrays, columns: int) -> Evidence | None:
         evidence.columns.dtype == evidence.owners.dtype == np.int64
         and evidence.columns.ndim == evidence.owners.ndim == 1
         and np.isin(evidence.columns, np.arange(columns)).all()
+        and (np.diff(evidence.columns) > 0).all()
         and np.isin(evidence.owners, evidence.columns).all()
+        and (np.diff(evidence.owners) >= 0).all()
         and all(
             array.shape == (cells, cells) and array.dtype == np.float64 and np.isfinite(array).all()
             for array in evidence[2:]
