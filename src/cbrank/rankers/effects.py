@@ -20,7 +20,7 @@ from cbrank.features.crosses import Coarse, Cross, values_of
 from cbrank.features.curves import NumberColumn, Pieces
 from cbrank.features.table import Table, in_words
 from cbrank.features.text import TextColumn
-from cbrank.features.times import TimeColumn
+from cbrank.features.times import CALENDAR, TimeColumn
 from cbrank.features.words import BUCKETS, WordColumn
 
 Floats = NDArray[np.float64]
@@ -30,6 +30,7 @@ _POINTS, _POINTS_OF_MAPS = 100, 32
 _DAY = 86400.0
 _MOST_NAMED = 5  # terms of a sentence
 _SLIGHT = 0.05  # of the largest: what moves a row less is not named
+_LONGEST_NUMBER = 6  # letters; a longer one is rounded
 OTHER, MISSING = "other", "missing"
 
 
@@ -222,6 +223,9 @@ class Effects:
             )
         if isinstance(known, WordColumn):
             names, places, Z = _of_words(known, term.places)
+            if term.name not in self._names:  # of a time: in the order of the calendar
+                order = sorted(range(len(names)), key=lambda at: CALENDAR.get(names[at], 24))
+                names, Z = [names[at] for at in order], Z[order]
             return self._read(names, places, Z - self._typical_at(places))
         grid, places, Z = _of_numbers(known)
         return self._read(grid, places, Z - self._typical_at(places))
@@ -386,10 +390,15 @@ class Effects:
             words = {place: word for word, place in term.known.features.items()}
             on = [words.get(place, OTHER) for place in term.places.tolist() if row[0, place] != 0.0]
             return f"{term.name}={on[0]}" if on else term.name
-        cell = in_words(table.columns[term.columns[0]])
+        cells = table.columns[term.columns[0]]
+        cell = in_words(cells)
         if cell.codes[0] < 0:
             return f"{term.name} {MISSING}"
         text = cell.values[cell.codes[0]]
+        if isinstance(cells, np.ndarray) and len(text) > _LONGEST_NUMBER:
+            text = f"{cells[0]:.4g}"
+        elif isinstance(cells, Times):
+            text = text.partition("T")[0]
         return f"{term.name}={text}" if term.kind == "word" else f"{term.name} {text}"
 
 
