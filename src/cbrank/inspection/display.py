@@ -1,7 +1,7 @@
 """What the columns of an `AdditiveRanker` do to scores, drawn."""
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -53,7 +53,7 @@ class CurvesDisplay:
 
     Numbers and times are curves, which are zero at the median, with bands of 1.96 standard deviations. Words
     are bars, zero being their mean, with error bars of the same length. Crosses are maps. All curves
-    and bars have the same scale. Use `from_estimator` to make one.
+    have one scale, and so have all bars and all maps. Use `from_estimator` to make one.
 
     Parameters
     ----------
@@ -145,7 +145,8 @@ class CurvesDisplay:
             raise ValueError(
                 f"`ax` has {len(self.axes_)} axes, and there are {len(self.panels)} panels to draw."
             )
-        self.figure_ = self.axes_[0].figure if len(self.axes_) else None
+        if len(self.axes_):
+            self.figure_ = self.axes_[0].figure
         self._draw()
         return self
 
@@ -173,16 +174,13 @@ class CurvesDisplay:
         return self
 
     def _draw(self) -> None:
-        reach = _reach([panel for panel in self.panels if panel.kind != "cross"])
-        colours = _reach([panel for panel in self.panels if panel.kind == "cross"])
-        for panel, axes in zip(self.panels, self.axes_, strict=True):
+        hows = [_how(panel) for panel in self.panels]
+        reach = {
+            how: _reach([panel for panel in self.panels if _how(panel) is how]) for how in hows
+        }
+        for panel, how, axes in zip(self.panels, hows, self.axes_, strict=True):
             axes.set_title(_short(panel.name, _LONGEST_TITLE), loc="left", fontsize="medium")
-            if panel.kind == "cross":
-                _put_map(axes, panel, colours)
-            elif panel.kind == "word" or len(panel.curve.grid) <= 2:
-                _put_bars(axes, panel, reach)
-            else:
-                _put_curve(axes, panel, reach)
+            how(axes, panel, reach[how])
             axes.tick_params(labelsize="small")
 
 
@@ -225,6 +223,34 @@ def _panel(effects: Effects, term: Term, moves: float) -> Panel:
     return Panel(term.name, term.kind, moves, effects.curve(term.name), effects.marks(term.name))
 
 
+def ends_of(panel: Panel) -> list[tuple[str, float]]:
+    """Return where a term adds least and most to scores, in words, and what it adds there.
+
+    Parameters
+    ----------
+    panel : Panel
+        The term.
+
+    Returns
+    -------
+    list of two pairs of str and float
+        The lowest and the highest.
+    """
+    effect, marks = panel.curve.effect, panel.marks
+    if panel.kind != "cross":
+        effect = np.append(effect, marks.effect)
+    found = []
+    for flat in (int(effect.argmin()), int(effect.argmax())):
+        at = np.unravel_index(flat, effect.shape)
+        grids = panel.curve[: effect.ndim]
+        if panel.kind == "cross":
+            name = ", ".join(_word(grid[i]) for grid, i in zip(grids, at, strict=True))
+        else:
+            name = [*map(_word, panel.curve.grid), *marks.grid][flat]
+        found.append((name, float(effect[at])))
+    return found
+
+
 def draw_curves(path: Path, panels: list[Panel]) -> None:
     """Draw panels into a file.
 
@@ -240,6 +266,13 @@ def draw_curves(path: Path, panels: list[Panel]) -> None:
         CurvesDisplay(panels).fill(figure)
 
     write_figure(draw, path, _size(len(panels), 3))
+
+
+def _how(panel: Panel) -> "Callable[[Axes, Panel, float], None]":
+    """Return what draws a panel."""
+    if panel.kind == "cross":
+        return _put_map
+    return _put_bars if panel.kind == "word" or len(panel.curve.grid) <= 2 else _put_curve
 
 
 def _shape(count: int, n_cols: int) -> tuple[int, int]:
@@ -287,7 +320,13 @@ def _put_marks(axes: "Axes", panel: Panel) -> None:
     for at, (effect, deviation) in enumerate(zip(effects, deviations, strict=True), 1):
         place = last + 0.1 * at * span if panel.kind == "number" else last + at * span // 10
         axes.errorbar(
-            [place], [effect], [_BAND * deviation], fmt="o", color=_LOW, markersize=4, elinewidth=1.2
+            [place],
+            [effect],
+            [_BAND * deviation],
+            fmt="o",
+            color=_LOW,
+            markersize=4,
+            elinewidth=1.2,
         )
     label = ", ".join(_short(name, _LONGEST_WORD) for name in names)
     axes.text(
@@ -305,9 +344,8 @@ def _put_marks(axes: "Axes", panel: Panel) -> None:
 
 def _put_bars(axes: "Axes", panel: Panel, reach: float) -> None:
     """Draw bars, of many categories those that are farthest from zero."""
-    names, effect, deviation = (
-        [*map(_word, part)] if at == 0 else part for at, part in enumerate(panel.curve)
-    )
+    names = [*map(_word, panel.curve.grid)]
+    effect, deviation = panel.curve.effect, panel.curve.deviation
     if panel.marks.grid:
         names = [*names, *panel.marks.grid]
         effect = np.append(effect, panel.marks.effect)
@@ -354,14 +392,15 @@ def _put_map(axes: "Axes", panel: Panel, reach: float) -> None:
     bar.ax.tick_params(labelsize="small", length=2)
     bar.locator = matplotlib("ticker").MaxNLocator(4)
     bar.update_ticks()
-    bar.outline.set_visible(False)  # type: ignore[operator]
+    bar.outline.set_visible(False)
 
 
 def _edges(values: Any) -> NDArray[np.float64]:
     if isinstance(values, list):
-        return np.arange(len(values) + 1) - 0.5
+        return np.arange(len(values) + 1, dtype=np.float64) - 0.5
     middles = 0.5 * values[1:] + 0.5 * values[:-1]
-    return np.concatenate([values[:1], middles, values[-1:]])
+    edges: NDArray[np.float64] = np.concatenate([values[:1], middles, values[-1:]])
+    return edges
 
 
 def _number_axis(axis: Any, values: Any) -> None:
@@ -379,7 +418,9 @@ def _number_axis(axis: Any, values: Any) -> None:
 
 
 def _word(value: Any) -> str:
-    return value if isinstance(value, str) else f"{value:.4g}" if np.isreal(value) else str(value)
+    if isinstance(value, np.datetime64):
+        return str(value.astype("M8[D]"))
+    return value if isinstance(value, str) else f"{value:.4g}"
 
 
 def _short(name: str, longest: int) -> str:

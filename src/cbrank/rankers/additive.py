@@ -659,7 +659,9 @@ class AdditiveRanker(CBRanker):
         readout = int(self._mix()[0].argmax())
         number, model = self._learners()[0]
         weights = self._readout(model, readout, slice(None))
-        return self._served_anchor().unit / self._anchor(self._record, weights, number, readout).unit
+        return (
+            self._served_anchor().unit / self._anchor(self._record, weights, number, readout).unit
+        )
 
     def curve(self, column: Any) -> Curve:
         """Return what a column adds to the score at its values, without its crosses.

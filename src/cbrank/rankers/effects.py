@@ -9,24 +9,26 @@ have come.
 from collections.abc import Iterator
 from itertools import pairwise
 from math import floor, log10
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cbrank.features import TableEncoder, Times
 from cbrank.features.crosses import Coarse, Cross, values_of
 from cbrank.features.curves import NumberColumn, Pieces
-from cbrank.features.table import Table, in_words
+from cbrank.features.table import Table, Times, in_words
 from cbrank.features.text import TextColumn
 from cbrank.features.times import CALENDAR, TimeColumn
 from cbrank.features.words import BUCKETS, WordColumn
 
+if TYPE_CHECKING:
+    from cbrank.features import TableEncoder
+
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
-_POINTS, _POINTS_OF_MAPS = 100, 32
+_POINTS, _POINTS_OF_MAPS = 100, 64
 _DAY = 86400.0
 _MOST_NAMED = 5  # terms of a sentence
 _SLIGHT = 0.05  # of the largest: what moves a row less is not named
@@ -114,7 +116,7 @@ class Effects:
 
     def __init__(
         self,
-        encoder: TableEncoder,
+        encoder: "TableEncoder",
         weights: Floats,
         covariance: Floats,
         scale: float,
@@ -257,7 +259,9 @@ class Effects:
         return self._read(names, np.concatenate([marked, places]).astype(np.int64), Z)
 
     def _typical_at(self, places: Places) -> Floats:
-        return np.where(places < self._width, self._typical[np.minimum(places, self._width - 1)], 0.0)
+        return np.where(
+            places < self._width, self._typical[np.minimum(places, self._width - 1)], 0.0
+        )
 
     def _read(self, grid: Any, places: Places, Z: Floats) -> Curve:
         """Return effects and deviations of differences to the typical row in some features."""
@@ -293,12 +297,12 @@ class Effects:
             weights[pair] = self._weights[place]
         effect = values[0] @ weights @ values[1].T
         if self._place(column) == cross.left.column:
-            return Map(*grids, effect)
-        return Map(*grids[::-1], effect.T)
+            return Map(grids[0], grids[1], effect)
+        return Map(grids[1], grids[0], effect.T)
 
     def _side(self, coarse: Coarse) -> tuple[Any, Floats]:
         """Return a grid of a column that is crossed, and its coarse features there."""
-        known = self._encoder.known()[coarse.column]
+        known: Any = self._encoder.known()[coarse.column]
         if isinstance(known, WordColumn):
             words = {place: word for word, place in known.features.items()}
             grid: Any = [
@@ -409,8 +413,8 @@ def _grid_of(known: NumberColumn, points: int) -> Floats:
         return np.unique(known.waiting)
     if not len(curve.knots):
         return np.unique([curve.low, curve.high])
-    share = np.arange(max(1, points // (len(curve.knots) - 1)))
-    share = share / len(share)
+    count = max(1, points // (len(curve.knots) - 1))
+    share = np.arange(count) / count
     # Written so that the largest numbers do not overflow.
     parts = [low * (1.0 - share) + high * share for low, high in pairwise(curve.knots.tolist())]
     return np.unique(np.concatenate([*parts, curve.knots[-1:]]))
