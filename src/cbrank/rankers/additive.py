@@ -33,6 +33,7 @@ from cbrank.parameters import ADDITIVE, Table
 from cbrank.rankers import checks, halving, record
 from cbrank.rankers.base import Batch
 from cbrank.rankers.cbr import CBRanker
+from cbrank.rankers.effects import Curve, Effects, Map
 from cbrank.rankers.scorer import LinearScorer
 
 Floats = NDArray[np.float64]
@@ -693,6 +694,125 @@ class AdditiveRanker(CBRanker):
         check_is_fitted(self)
         now = self._of_now()
         return now._by_column(now._check_rows(X, reset=False))
+
+    def effects(self) -> Effects:
+        """Return what columns do to scores, as of now.
+
+        Returns
+        -------
+        Effects
+            Its `terms`, how far each `moves` scores, and the methods behind `curve` and `cross`.
+        """
+        check_is_fitted(self)
+        now = self._of_now()
+        labels, rows = now.buffered_rows()
+        counts = np.bincount(labels, minlength=2)
+        shares = (now.n_seen_ / np.maximum(counts, 1))[labels]
+        model = now._model
+        return Effects(
+            now._encoder,
+            now._weights(),
+            model.Sigma if now._is_full() else model.variances,
+            now._unit_of_leader(),
+            rows,
+            shares / max(float(shares.sum()), 1.0),
+        )
+
+    def _unit_of_leader(self) -> float:
+        """Return the unit of what is served in that of the learner that leads."""
+        readout = int(self._mix()[0].argmax())
+        number, model = self._learners()[0]
+        weights = self._readout(model, readout, slice(None))
+        return (
+            self._served_anchor().unit / self._anchor(self._record, weights, number, readout).unit
+        )
+
+    def curve(self, column: Any) -> Curve:
+        """Return what a column adds to the score at its values, without its crosses.
+
+        Parameters
+        ----------
+        column : str or int
+            The column's name or position. A time has four: ``"when"`` is its trend, and
+            ``"when: month"``, ``"when: weekday"`` and ``"when: hour"`` are words.
+
+        Returns
+        -------
+        grid : ndarray or list of str
+            Of a number about a hundred values from the first to the last knot, of words the
+            categories, "other" and "missing" last where there are such, of a time moments.
+        effect : ndarray of shape (n_values,)
+            What the column adds to the score. Of a number or time it is relative to the median, of
+            words to their mean over the buffered rows, the classes weighed as they have come.
+        deviation : ndarray of shape (n_values,)
+            Standard deviation of the effect, by the covariance of the learner that leads, in the
+            unit of the scores.
+
+        Examples
+        --------
+        >>> from cbrank import AdditiveRanker
+        >>> from cbrank.datasets import load
+        >>> X, y, facts = load("diabetes")
+        >>> ranker = AdditiveRanker(random_state=0).fit(X, y)
+        >>> grid, effect, deviation = ranker.curve(1)
+        >>> bool(effect[0] < 0 < effect[-1])  # more glucose, more diabetes
+        True
+        """
+        return self.effects().curve(column)
+
+    def cross(self, column: Any, other: Any) -> Map:
+        """Return what the cross of two columns adds to the score, where there is one.
+
+        Parameters
+        ----------
+        column, other : str or int
+            Names or positions of the columns, in any order.
+
+        Returns
+        -------
+        grid, other_grid : ndarray or list of str
+            Values of the two columns.
+        effect : ndarray of shape (n_values, n_other_values)
+            What their cross adds; 0 where a number is at its median.
+        """
+        return self.effects().cross(column, other)
+
+    def explain(self, x: Any, among: Any = None) -> str:
+        """Say what moved the score of a row most.
+
+        Parameters
+        ----------
+        x : dict, array-like or data frame of one row
+            The row.
+        among : array-like, list of dict or data frame of shape (n_samples, n_columns), default=None
+            Rows to rank it among; itself need not be one of them.
+
+        Returns
+        -------
+        str
+            Its rank or score, and up to five terms with what they add, relative to a typical row
+            (numbers at their median, all else on average).
+
+        Examples
+        --------
+        >>> from cbrank import AdditiveRanker
+        >>> from cbrank.datasets import load
+        >>> X, y, facts = load("diabetes")
+        >>> ranker = AdditiveRanker(random_state=0).fit(X, y)
+        >>> ranker.explain(X[0], among=X)  # doctest: +ELLIPSIS
+        'ranked ... of 768: ...'
+        """
+        check_is_fitted(self)
+        now = self._of_now()
+        table = now._check_row(x)
+        row = now._encoded(table)
+        score = float(now._scores(row)[0])
+        text = f"score {score + now._intercept_now():.3g}"
+        if among is not None:
+            scores = now._scores(now._check_rows(among, reset=False))
+            count = len(scores) + (score not in scores)
+            text = f"ranked {1 + int((scores > score).sum()):,} of {count:,}"
+        return f"{text}: {now.effects().named(table, row)}"
 
 
 def _apart(arrays: Arrays) -> tuple[Arrays, dict[str, Arrays]]:
