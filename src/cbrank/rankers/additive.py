@@ -8,7 +8,7 @@ Some learners make use of the line alone, some of the curves too. When crosses a
 two best learners join, which make use of them; the honest AUC of each decides what it weighs.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -26,6 +26,7 @@ from cbrank.parameters import ADDITIVE, Table
 from cbrank.rankers import checks, halving, record
 from cbrank.rankers.base import Batch
 from cbrank.rankers.cbr import CBRanker
+from cbrank.rankers.together import together
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -36,8 +37,6 @@ LINE, BENDS, CROSSES = range(3)  # kinds of features
 
 # Rows that decide what columns are: those of a stream wait until there are so many, `fit` looks ahead.
 FIRST, FIRST_OF_FIT = 256, 512
-# A weight that a learner makes no use of has a prior of this variance: it hardly moves.
-_SLIGHT = 1e-6
 _ROOM = 512  # features of crosses if `crosses` is "auto"
 _CHOICES = 512, 2048, 8192  # rows after which crosses are chosen
 
@@ -414,21 +413,26 @@ class AdditiveRanker(CBRanker):
         del grown["n_features_in_"]  # the encoder's
         kinds = self._kinds_of_features()
         new = np.arange(width) >= before
-        if hasattr(self, "_halving"):
-            for place, number in enumerate(self._halving.alive):
-                model = halving.of_stack(grown["_others"], place - 1) if place else grown["_model"]
-                beyond = new & (kinds > self._halving.reach[number])
-                _narrow(model, np.flatnonzero(beyond))
-        self._fill_crosses(grown["_buffer"])
+        self._narrow_beyond(grown, new)
+        crosses = [each for each in self._encoder.crosses() if each.first >= before]
+        self._fill_crosses(grown["_buffer"], crosses)
         if (kinds[new] == CROSSES).any():
             self._join(grown, np.flatnonzero(new & (kinds == CROSSES)))
         self.__dict__.update(grown)
 
-    def _fill_crosses(self, buffer: Any) -> None:
-        """Write the crosses of buffered rows, of which all other features are known."""
+    def _narrow_beyond(self, grown: dict[str, Any], new: NDArray[np.bool_]) -> None:
+        """Give new features a slight prior in learners that make no use of them."""
+        if not hasattr(self, "_halving"):
+            return
+        kinds = self._kinds_of_features()
+        for place, number in enumerate(self._halving.alive):
+            model = halving.of_stack(grown["_others"], place - 1) if place else grown["_model"]
+            _narrow(model, np.flatnonzero(new & (kinds > self._halving.reach[number])))
+
+    def _fill_crosses(self, buffer: Any, crosses: list[Any]) -> None:
+        """Write some crosses of buffered rows, of which all other features are known."""
         if self._sparse:
             return
-        crosses = [each for each in self._encoder.crosses() if each.first >= self._width()]
         for cross in crosses:
             places = slice(cross.first, cross.first + len(cross.chosen))
             for label, size in enumerate(buffer.size.tolist()):
@@ -467,6 +471,27 @@ class AdditiveRanker(CBRanker):
         grown["_others"] = halving.stack(models[1:], models[0])
         grown["_halving"] = choice._replace(alive=np.append(choice.alive, joined))
         grown["_record"] = kept._replace(places=np.concatenate(filled))
+
+    # For merging -------------------------------------------------------------------------------
+
+    @property
+    def waits(self) -> bool:  # type: ignore[override]
+        """Whether rows wait until it is known what columns are."""
+        return self._waiting is not None
+
+    def together(
+        self, rankers: Sequence[Any], prior: Any
+    ) -> tuple[list[Any], Any, Callable[[Any], Any]]:
+        """Return rankers with the features of all, those that wait left to be learned from."""
+        room = self.crosses if isinstance(self.crosses, int) else _ROOM
+        return together(rankers, prior, 2**20 if isinstance(self.crosses, list) else room)
+
+    def prior(self, number: int = 0) -> Any:
+        """Return the model before the first row of a learner."""
+        fresh = super().prior()
+        if not hasattr(self, "_halving"):
+            return fresh
+        return self._reaching(fresh, int(self._halving.reach[number]))
 
     # Taking out and putting in -------------------------------------------------------------------
 
@@ -675,7 +700,7 @@ def _milestone(rows: int) -> int:
 
 def _narrow(model: Any, features: Places) -> None:
     """Give features of a model, which have taught it nothing so far, a slight prior."""
-    _set_prior(model, features, _SLIGHT)
+    _set_prior(model, features, halving.SLIGHT)
 
 
 def _widen_prior(model: Any, features: Places) -> None:
