@@ -8,7 +8,7 @@ Some learners make use of the line alone, some of the curves too. When crosses a
 two best learners join, which make use of them; the honest AUC of each decides what it weighs.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from cbrank import kernels
 from cbrank.features import TableEncoder
+from cbrank.features.containers import dictionaries_of
 from cbrank.features.crosses import MOST_COLUMNS, Evidence, gathered, no_evidence, ranked_pairs
 from cbrank.features.table import Table as Rows
 from cbrank.parameters import ADDITIVE, Table
@@ -223,13 +224,51 @@ class AdditiveRanker(CBRanker):
     def _check(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool
     ) -> tuple[Any, NDArray[Any], Floats]:
+        if not reset:
+            self._take_in_columns(X)
         rows = self._read(X, reset=reset)
         return rows, checks.check_labels(y, rows), checks.check_weights(sample_weight, rows)
 
     def _check_row(self, x: Any) -> Any:
-        if isinstance(x, dict):
-            return self._read([x], reset=False)
-        return self._read(checks.as_one_row(x), reset=False)
+        row = [x] if isinstance(x, Mapping) else checks.as_one_row(x)
+        self._take_in_columns(row)
+        return self._read(row, reset=False)
+
+    def _take_in_columns(self, X: Any) -> None:
+        """Take in columns that rows as dictionaries name for the first time, while rows wait."""
+        encoder, waiting = self._encoder, self._waiting
+        if waiting is None or not hasattr(encoder, "feature_names_in_"):
+            return
+        known = encoder.feature_names_in_.tolist()
+        new = dict.fromkeys(str(name) for row in dictionaries_of(X) for name in row)
+        gaps = [np.full(len(waiting.rows), np.nan) for name in new if name not in known]
+        if gaps:
+            names = dict.fromkeys([*known, *new])
+            rows, wider = Rows(names, [*waiting.rows.columns, *gaps]), self._new_encoder()
+            wider._begin(rows)
+            self.__dict__.update(_encoder=wider, _waiting=waiting._replace(rows=rows))
+
+    def learn_one(self, x: Any, y: Any, classes: Any = None) -> Self:
+        """Go on learning from one row.
+
+        Parameters
+        ----------
+        x : dict, or array-like of shape (n_columns,)
+            The row. Of a dictionary, keys that the first 256 rows did not have are left out, and
+            keys that it lacks are gaps.
+        y : object
+            Its label.
+        classes : array-like of shape (2,), default=None
+            The two labels; needed if this is the first row.
+
+        Returns
+        -------
+        self : object
+            The ranker itself.
+        """
+        if isinstance(x, Mapping) and not hasattr(self, "_model"):
+            return self.partial_fit([x], [y], classes)
+        return super().learn_one(x, y, classes)
 
     # Beginning ---------------------------------------------------------------------------------
 
