@@ -49,6 +49,10 @@ _MANY_ROWS = (
 )
 
 
+# A weight that a learner makes no use of has a prior of this variance: it hardly moves.
+SLIGHT = 1e-6
+
+
 class Arms(NamedTuple):
     """The learners that begin, and how many may join them; one more, the last, may forget."""
 
