@@ -36,8 +36,9 @@ LINE, BENDS, CROSSES = range(3)  # kinds of features
 
 # Rows that decide what columns are: those of a stream wait until there are so many, `fit` looks ahead.
 FIRST, FIRST_OF_FIT = 256, 512
-# A weight that a learner makes no use of has a prior of this variance: it hardly moves.
-_SLIGHT = 1e-6
+# A weight that a learner makes no use of has a prior of this variance: in a full covariance it is
+# asleep and costs nothing, elsewhere it hardly moves.
+_SLIGHT = kernels.confidence.ASLEEP
 _ROOM = 512  # features of crosses if `crosses` is "auto"
 _CHOICES = 512, 2048, 8192  # rows after which crosses are chosen
 

@@ -339,7 +339,7 @@ class _Part:
         trail = self._notes.trail(self._ranker._record, place, begin, end)
         calls: list[Any] = [*map(assign, self._own, shared)] if place > 1 and not begin else []
         calls += [
-            (self._ranker._kernel(), *rows, buffer, model, parameters, trail),
+            (self._ranker._kernel(model), *rows, buffer, model, parameters, trail),
             (self.learned.__setitem__, place, end),
         ]
         uninterrupted(calls)
