@@ -142,10 +142,16 @@ class CBRanker(Ranker):
         refuse_if_too_large(n_features, matrices, cure)
         return kernels.confidence.FullModel(mean, np.eye(n_features), lag, tally)
 
-    def _kernel(self) -> Callable[..., None]:
+    def _kernel(self, model: Any = None) -> Callable[..., None]:
         if self._is_full():
-            return kernels.blocked.learn if self._learns_in_blocks() else kernels.full.learn
+            in_blocks = self._learns_in_blocks() and self._is_wide(model or self._model)
+            return kernels.blocked.learn if in_blocks else kernels.full.learn
         return kernels.sparse_diagonal.learn if self._sparse else kernels.diagonal.learn
+
+    @staticmethod
+    def _is_wide(model: Any) -> bool:
+        """Say whether a model has many weights that are learned."""
+        return bool(kernels.confidence.is_awake(model).sum() >= kernels.blocked.WORTHWHILE)
 
     def _learns_in_blocks(self) -> bool:
         wide = self._model.mu.size >= kernels.blocked.WORTHWHILE
