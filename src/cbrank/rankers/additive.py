@@ -20,12 +20,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from cbrank import kernels
 from cbrank.features import TableEncoder
-from cbrank.features.crosses import MOST_COLUMNS, Evidence, gathered, no_evidence, ranked_pairs
+from cbrank.features.crosses import (
+    MOST_COLUMNS,
+    Evidence,
+    Products,
+    gathered,
+    no_evidence,
+    ranked_pairs,
+)
 from cbrank.features.table import Table as Rows
 from cbrank.parameters import ADDITIVE, Table
 from cbrank.rankers import checks, halving, record
 from cbrank.rankers.base import Batch
 from cbrank.rankers.cbr import CBRanker
+from cbrank.rankers.effects import Curve, Effects, Map
 from cbrank.rankers.scorer import LinearScorer
 
 Floats = NDArray[np.float64]
@@ -280,7 +288,8 @@ class AdditiveRanker(CBRanker):
         super()._start(n_features, classes, sparse, random)
 
     def _needs_matrix(self) -> bool:
-        return self._narrow if self.covariance == "auto" else self.covariance == "full"
+        wanted: str = self.covariance
+        return self._narrow if wanted == "auto" else wanted == "full"
 
     def takes_dense_rows(self) -> bool:
         return self._needs_matrix() if hasattr(self, "_narrow") else False
@@ -387,9 +396,8 @@ class AdditiveRanker(CBRanker):
         if self._may_cross():
             evidence = self._gathered(rows)
             if after >= _CHOICES[self._stages]:
-                room = (_ROOM if self.crosses == "auto" else int(self.crosses)) - int(
-                    (encoder.partners_ >= 0).sum()
-                )
+                room = _ROOM if self.crosses == "auto" else int(self.crosses)  # type: ignore[arg-type]
+                room -= int((encoder.partners_ >= 0).sum())
                 encoder.cross(ranked_pairs(evidence), evidence, room)
                 changed["_stages"] = self._stages + 1
             changed["_evidence"] = evidence
@@ -400,9 +408,9 @@ class AdditiveRanker(CBRanker):
         wanted = self.crosses == "auto" or (isinstance(self.crosses, int) and self.crosses > 0)
         if not wanted or self._sparse or self._stages == len(_CHOICES):
             return False
-        if self.C != "auto":
+        if self.C != "auto" or not self._encoder.crosses():
             return True
-        return not self._stages or bool((self._halving.reach[self._halving.alive] >= CROSSES).any())
+        return bool((self._halving.reach[self._halving.alive] >= CROSSES).any())
 
     def _gathered(self, rows: Rows) -> Evidence:
         """Return the evidence for crosses with that of the rows of the block."""
@@ -463,21 +471,26 @@ class AdditiveRanker(CBRanker):
         """Write the crosses of buffered rows, of which all other features are known."""
         if self._sparse:
             return
-        crosses = [each for each in self._encoder.crosses() if each.first >= self._width()]
-        for cross in crosses:
-            places = slice(cross.first, cross.first + len(cross.chosen))
-            for label, size in enumerate(buffer.size.tolist()):
-                products = cross.products(buffer.rows[label, :size])
-                buffer.rows[label, :size, places] = products
-                if buffer.means.size and size:
-                    buffer.means[label, places] = products.mean(axis=0)
+        products = Products(
+            [each for each in self._encoder.crosses() if each.first >= self._width()]
+        )
+        if not products.features.size:
+            return
+        for label, size in enumerate(buffer.size.tolist()):
+            if size:
+                found = products.of(buffer.rows[label, :size])
+                buffer.rows[label, :size, products.features] = found.T
+                buffer.means[label, products.features] = found.mean(axis=0)
 
     def _join(self, grown: dict[str, Any], places: Places) -> None:
-        """Let copies of the two best learners join, which make use of the crosses."""
+        """Let copies of the best learners join, which make use of the crosses.
+
+        Beside them the two best without crosses go on: all are as wide from now on, so that each costs
+        much.
+        """
         if not hasattr(self, "_halving"):
             return
         choice, kept = self._halving, grown["_record"]
-        first = len(self.ARMS.exponents)
         if (choice.reach[choice.alive] >= CROSSES).any():
             return  # those that joined before have got the new features
         numbers = choice.alive.tolist()
@@ -485,23 +498,23 @@ class AdditiveRanker(CBRanker):
             grown["_model"],
             *(halving.of_stack(grown["_others"], at) for at in range(len(numbers) - 1)),
         ]
-        order = halving.ranked(choice, kept.evidence, self._readouts())
-        best = [number for number in order.tolist() if number != choice.forgetful][
-            : self.ARMS.later
-        ]
-        joined = list(range(first, first + len(best)))
-        for number, like in zip(joined, best, strict=True):
-            model = models[numbers.index(like)]
-            twin = type(model)(*(array.copy() for array in model))
-            _widen_prior(twin, places)
-            models.append(twin)
+        known = dict(zip(numbers, models, strict=True))
+        order = halving.ranked(choice, kept.evidence, self._readouts()).tolist()
+        left = [number for number in order if number != choice.forgetful][: self.ARMS.later]
+        first = len(self.ARMS.exponents)
+        joined = list(range(first, first + len(left)))
+        for number, like in zip(joined, left, strict=True):
+            known[number] = type(known[like])(*(array.copy() for array in known[like]))
+            _set_prior(known[number], places, 1.0)
             choice = halving.with_learner(choice, number, like, float(choice.forgetting[like]))
             choice.reach[number] = CROSSES
             kept = halving.like(kept, number, like)
-        filled = [kept.places, *(kept.places[[numbers.index(like)]] for like in best)]
-        grown["_others"] = halving.stack(models[1:], models[0])
-        grown["_halving"] = choice._replace(alive=np.append(choice.alive, joined))
-        grown["_record"] = kept._replace(places=np.concatenate(filled))
+        alive = [*left, *(n for n in numbers if n == choice.forgetful), *joined]
+        sources = [numbers.index(left[joined.index(n)] if n in joined else n) for n in alive]
+        grown["_model"] = known[alive[0]]
+        grown["_others"] = halving.stack([known[number] for number in alive[1:]], known[alive[0]])
+        grown["_halving"] = choice._replace(alive=np.array(alive))
+        grown["_record"] = kept._replace(places=kept.places[sources])
 
     # Taking out and putting in -------------------------------------------------------------------
 
@@ -682,6 +695,125 @@ class AdditiveRanker(CBRanker):
         now = self._of_now()
         return now._by_column(now._check_rows(X, reset=False))
 
+    def effects(self) -> Effects:
+        """Return what columns do to scores, as of now.
+
+        Returns
+        -------
+        Effects
+            Its `terms`, how far each `moves` scores, and the methods behind `curve` and `cross`.
+        """
+        check_is_fitted(self)
+        now = self._of_now()
+        labels, rows = now.buffered_rows()
+        counts = np.bincount(labels, minlength=2)
+        shares = (now.n_seen_ / np.maximum(counts, 1))[labels]
+        model = now._model
+        return Effects(
+            now._encoder,
+            now._weights(),
+            model.Sigma if now._is_full() else model.variances,
+            now._unit_of_leader(),
+            rows,
+            shares / max(float(shares.sum()), 1.0),
+        )
+
+    def _unit_of_leader(self) -> float:
+        """Return the unit of what is served in that of the learner that leads."""
+        readout = int(self._mix()[0].argmax())
+        number, model = self._learners()[0]
+        weights = self._readout(model, readout, slice(None))
+        return (
+            self._served_anchor().unit / self._anchor(self._record, weights, number, readout).unit
+        )
+
+    def curve(self, column: Any) -> Curve:
+        """Return what a column adds to the score at its values, without its crosses.
+
+        Parameters
+        ----------
+        column : str or int
+            The column's name or position. A time has four: ``"when"`` is its trend, and
+            ``"when: month"``, ``"when: weekday"`` and ``"when: hour"`` are words.
+
+        Returns
+        -------
+        grid : ndarray or list of str
+            Of a number about a hundred values from the first to the last knot, of words the
+            categories, "other" and "missing" last where there are such, of a time moments.
+        effect : ndarray of shape (n_values,)
+            What the column adds to the score. Of a number or time it is relative to the median, of
+            words to their mean over the buffered rows, the classes weighed as they have come.
+        deviation : ndarray of shape (n_values,)
+            Standard deviation of the effect, by the covariance of the learner that leads, in the
+            unit of the scores.
+
+        Examples
+        --------
+        >>> from cbrank import AdditiveRanker
+        >>> from cbrank.datasets import load
+        >>> X, y, facts = load("diabetes")
+        >>> ranker = AdditiveRanker(random_state=0).fit(X, y)
+        >>> grid, effect, deviation = ranker.curve(1)
+        >>> bool(effect[0] < 0 < effect[-1])  # more glucose, more diabetes
+        True
+        """
+        return self.effects().curve(column)
+
+    def cross(self, column: Any, other: Any) -> Map:
+        """Return what the cross of two columns adds to the score, where there is one.
+
+        Parameters
+        ----------
+        column, other : str or int
+            Names or positions of the columns, in any order.
+
+        Returns
+        -------
+        grid, other_grid : ndarray or list of str
+            Values of the two columns.
+        effect : ndarray of shape (n_values, n_other_values)
+            What their cross adds; 0 where a number is at its median.
+        """
+        return self.effects().cross(column, other)
+
+    def explain(self, x: Any, among: Any = None) -> str:
+        """Say what moved the score of a row most.
+
+        Parameters
+        ----------
+        x : dict, array-like or data frame of one row
+            The row.
+        among : array-like, list of dict or data frame of shape (n_samples, n_columns), default=None
+            Rows to rank it among; itself need not be one of them.
+
+        Returns
+        -------
+        str
+            Its rank or score, and up to five terms with what they add, relative to a typical row
+            (numbers at their median, all else on average).
+
+        Examples
+        --------
+        >>> from cbrank import AdditiveRanker
+        >>> from cbrank.datasets import load
+        >>> X, y, facts = load("diabetes")
+        >>> ranker = AdditiveRanker(random_state=0).fit(X, y)
+        >>> ranker.explain(X[0], among=X)  # doctest: +ELLIPSIS
+        'ranked ... of 768: ...'
+        """
+        check_is_fitted(self)
+        now = self._of_now()
+        table = now._check_row(x)
+        row = now._encoded(table)
+        score = float(now._scores(row)[0])
+        text = f"score {score + now._intercept_now():.3g}"
+        if among is not None:
+            scores = now._scores(now._check_rows(among, reset=False))
+            count = len(scores) + (score not in scores)
+            text = f"ranked {1 + int((scores > score).sum()):,} of {count:,}"
+        return f"{text}: {now.effects().named(table, row)}"
+
 
 def _apart(arrays: Arrays) -> tuple[Arrays, dict[str, Arrays]]:
     """Return the arrays of CBR, and those of what an additive ranker has beside them."""
@@ -730,10 +862,6 @@ def _milestone(rows: int) -> int:
 def _narrow(model: Any, features: Places) -> None:
     """Give features of a model, which have taught it nothing so far, a slight prior."""
     _set_prior(model, features, _SLIGHT)
-
-
-def _widen_prior(model: Any, features: Places) -> None:
-    _set_prior(model, features, 1.0)
 
 
 def _set_prior(model: Any, features: Places, variance: float) -> None:
