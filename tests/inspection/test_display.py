@@ -28,7 +28,7 @@ def rows():
 
 @pytest.fixture(scope="module")
 def ranker(rows):
-    return AdditiveRanker(random_state=0, crosses=[(0, 2), (0, 1)]).fit(*rows)
+    return AdditiveRanker(random_state=0, crosses=[[0, 2], [0, 1]]).fit(*rows)
 
 
 def overlaps(labels, renderer):
