@@ -99,8 +99,8 @@ class TimeColumn:
         return cls(
             owner,
             name,
-            NumberColumn(owner, f"{name}: year", pieces, tells_gaps=False),
-            NumberColumn(owner, f"{name}: days", pieces, tells_gaps=False),
+            NumberColumn(owner, f"{name}: year", pieces, pieces, tells_gaps=False),
+            NumberColumn(owner, f"{name}: days", pieces, pieces, tells_gaps=False),
             tuple(
                 WordColumn(owner, f"{name}: {part}", len(values), tells_gaps=False)
                 for part, values in _PARTS
