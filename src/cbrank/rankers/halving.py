@@ -49,7 +49,8 @@ _MANY_ROWS = (
 )
 
 
-# A weight that a learner makes no use of has a prior of this variance: it hardly moves.
+# A weight that a learner makes no use of has a prior of this variance: in a full covariance it is asleep
+# and costs nothing, elsewhere it hardly moves.
 SLIGHT = kernels.confidence.ASLEEP
 
 
