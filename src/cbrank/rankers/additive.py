@@ -480,7 +480,8 @@ class AdditiveRanker(CBRanker):
             if size:
                 found = products.of(buffer.rows[label, :size])
                 buffer.rows[label, :size, products.features] = found.T
-                buffer.means[label, products.features] = found.mean(axis=0)
+                if buffer.means.size:
+                    buffer.means[label, products.features] = found.mean(axis=0)
 
     def _join(self, grown: dict[str, Any], places: Places) -> None:
         """Let copies of the best learners join, which make use of the crosses.
@@ -804,7 +805,7 @@ class AdditiveRanker(CBRanker):
         """
         check_is_fitted(self)
         now = self._of_now()
-        table = now._check_row(x)
+        table = now._read([x] if isinstance(x, Mapping) else checks.as_one_row(x), reset=False)
         row = now._encoded(table)
         score = float(now._scores(row)[0])
         text = f"score {score + now._intercept_now():.3g}"
