@@ -253,7 +253,8 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 "what they went on from cannot be merged: use rounds=1 and fit, or go on with "
                 "to_local()."
             )
-        client, chosen, known = cluster.client_or_default(self.client), None, {}
+        client, chosen = cluster.client_or_default(self.client), None
+        known: dict[int, int] = {}
         number = check_random_state(self.ranker.random_state).randint(2**31 - 1)
         seed = Seed(int(number), self.ranker.shuffle)
         with cluster.messages_logged(client), dask.config.set(_ANY_SIZE):
