@@ -501,7 +501,8 @@ class AdditiveRanker(CBRanker):
             if size:
                 found = products.of(buffer.rows[label, :size])
                 buffer.rows[label, :size, products.features] = found.T
-                buffer.means[label, products.features] = found.mean(axis=0)
+                if buffer.means.size:
+                    buffer.means[label, products.features] = found.mean(axis=0)
 
     def _join(self, grown: dict[str, Any], places: Places) -> None:
         """Let copies of the best learners join, which make use of the crosses.
