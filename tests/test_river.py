@@ -12,11 +12,12 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_tables import people
 from river import checks, compose, evaluate, metrics, preprocessing, stream
 from sklearn.exceptions import NotFittedError
 
 import cbrank
-from cbrank import CBRanker, CBRankerCV, SCWRanker
+from cbrank import AdditiveRanker, CBRanker, CBRankerCV, SCWRanker
 from cbrank.datasets import load
 from cbrank.river import RankingClassifier
 
@@ -55,8 +56,9 @@ def same_predictions(one, other, rows):
     [
         CBRanker(C=0.1, buffer_size=5, random_state=0),
         CBRanker(C=0.1, buffer_size=5, covariance="diagonal", random_state=0),
+        AdditiveRanker(C=0.1, buffer_size=5, random_state=0),
     ],
-    ids=["full", "diagonal"],
+    ids=["full", "diagonal", "additive"],
 )
 def test_every_check_of_river_passes(ranker):
     model = RankingClassifier(ranker)
@@ -481,3 +483,26 @@ def test_rows_of_a_class_of_weight_zero_bring_neither_features_nor_evidence(cova
     nothing.learn_one(strange, False)
     assert not hasattr(nothing, "ranker_")
     assert nothing.feature_names_ == nothing._held == []
+
+
+# Tables as they come -------------------------------------------------------------------------------
+
+
+def test_an_additive_ranker_takes_words_gaps_and_keys_that_come_and_go():
+    frame, y = people(600)
+    rows = frame.to_dict(orient="records")
+    rows[:40] = [{key: x[key] for key in x if key != "job"} for x in rows[:40]]
+    rows[500] = {**rows[500], "late": "ignored"}
+    rows[510] = {"age": None}
+    model = learned(rows, (y == 1).tolist(), AdditiveRanker(random_state=0))
+    assert model.feature_names_ == ["age", "gain", "hours", "land", "job"]
+    expected = AdditiveRanker(random_state=0).partial_fit(rows[:256], y[:256] == 1)
+    expected.partial_fit(rows[256:], y[256:] == 1)
+    np.testing.assert_allclose(
+        model.ranker_.decision_function(frame), expected.decision_function(frame), atol=1e-12
+    )
+    chance = model.predict_proba_one(rows[0])[True]
+    assert chance == pytest.approx(expected.predict_proba(rows[:1])[0, 1])
+    assert model.predict_proba_one({}) == model.predict_proba_one({"unknown": 3})
+    many = model.predict_proba_many(frame[:2])
+    assert many[True].tolist() == expected.predict_proba(frame[:2])[:, 1].tolist()

@@ -15,12 +15,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 import cbrank
-from cbrank import CBRanker, merge
+from cbrank import AdditiveRanker, CBRanker, merge
 
 da = pytest.importorskip("dask.array", reason="the cluster needs the extra dask")
 pytest.importorskip("distributed", reason="the cluster needs the extra dask")
 
 from dask import delayed
+from made_tables import people
 from partitioning import (
     WIDTH,
     assert_close,
@@ -327,3 +328,24 @@ def test_of_a_long_partition_the_first_rows_choose_C():
     [(rows, labels, _)] = first_rows(Block(0, X, y), prior, Seed(0, shuffle=False), 4)
     np.testing.assert_array_equal(rows, X[:2048])
     np.testing.assert_array_equal(labels, y[:2048])
+
+
+# Tables as they come ------------------------------------------------------------------------------
+
+
+def test_tables_share_knots_and_rank_as_in_memory(client):
+    dd = pytest.importorskip("dask.dataframe", reason="frames need dask[dataframe]")
+    frame, y = people(16_000)
+    T, t = people(4000, seed=1)
+    both = dd.from_pandas(frame.assign(label=y), npartitions=3)
+    X, labels = both.drop(columns="label"), both["label"]
+    ranker = DaskRanker(AdditiveRanker(random_state=0), client=client).fit(X, labels)
+    assert ranker.n_seen_.tolist() == np.bincount(y).tolist()
+    alone = AdditiveRanker(random_state=0).fit(frame, y)
+    assert ranker.to_local().score(T, t) > alone.score(T, t) - 0.01
+    lazy = ranker.decision_function(X)
+    np.testing.assert_allclose(
+        lazy.compute().to_numpy(), ranker.to_local().decision_function(frame), atol=1e-9
+    )
+    with pytest.raises(ValueError, match=r"dask\.dataframe"):
+        DaskRanker(AdditiveRanker(), client=client).fit(["rows.csv"])

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cbrank.features.dates import parsed_time
 from cbrank.features.table import Column, Times, Words, in_words, is_empty
-from cbrank.features.times import parsed_time
 from cbrank.features.words import is_gap_word, without_gap_words
 
 KINDS = ("number", "word", "time", "text", "drop")

@@ -19,7 +19,6 @@ from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
 from cbrank import kernels
-from cbrank.features import TableEncoder
 from cbrank.features.containers import dictionaries_of
 from cbrank.features.crosses import (
     MOST_COLUMNS,
@@ -29,6 +28,7 @@ from cbrank.features.crosses import (
     no_evidence,
     ranked_pairs,
 )
+from cbrank.features.encoder import TableEncoder
 from cbrank.features.table import Table as Rows
 from cbrank.parameters import ADDITIVE, Table
 from cbrank.rankers import checks, halving, record
@@ -36,7 +36,6 @@ from cbrank.rankers.base import Batch
 from cbrank.rankers.cbr import CBRanker
 from cbrank.rankers.effects import Curve, Effects, Map
 from cbrank.rankers.scorer import LinearScorer
-from cbrank.rankers.together import together
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -560,6 +559,8 @@ class AdditiveRanker(CBRanker):
         self, rankers: Sequence[Any], prior: Any
     ) -> tuple[list[Any], Any, Callable[[Any], Any]]:
         """Return rankers with the features of all, those that wait left to be learned from."""
+        from cbrank.rankers.together import together  # noqa: PLC0415 (only merging needs it)
+
         room = self.crosses if isinstance(self.crosses, int) else _ROOM
         return together(rankers, prior, 2**20 if isinstance(self.crosses, list) else room)
 

@@ -376,7 +376,7 @@ class Ranker(Stateful):
     def _check(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool
     ) -> tuple[Any, NDArray[Any], NDArray[np.float64]]:
-        X = self._check_rows(X, reset=reset)
+        X = checks.check_rows(self, X, reset=reset)
         return X, checks.check_labels(y, X), checks.check_weights(sample_weight, X)
 
     @contextlib.contextmanager

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cbrank.features import TableEncoder
+from cbrank.features.encoder import TableEncoder
 from cbrank.rankers.base import Batch
 
 if TYPE_CHECKING:
