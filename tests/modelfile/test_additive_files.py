@@ -43,7 +43,7 @@ def changed(array, rng):
         return array.astype(np.float32 if array.dtype.kind == "f" else np.int16)
     if way == 2:
         return np.concatenate([array, array])
-    at, odd = rng.randrange(array.size), [0, 1, 2, 5, 100]
+    at, odd = rng.randrange(array.size), [0.0, 1, 2, 5, 100]
     odd += [-1] if array.dtype.kind != "u" else []
     odd += [np.nan, np.inf, 1e300] if array.dtype.kind == "f" else []
     odd += [2**62, 2**31, 70000] if array.dtype == np.int64 else []

@@ -3,6 +3,7 @@
 import copy
 import pickle
 import threading
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,7 +24,7 @@ NOT_OURS = {
     "check_sample_weight_equivalence_on_dense_data": "asks that a row of weight 2 be the row "
     "twice; in a stream the second visit meets another model",
 }
-KINDS = {
+KINDS: dict[str, dict[str, Any]] = {
     "auto": {},
     "fixed": {"C": 0.1},
     "diagonal": {"covariance": "diagonal"},
