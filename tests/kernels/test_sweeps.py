@@ -11,7 +11,7 @@ from real_data import real
 from scipy import sparse
 
 from cbrank import CBRanker
-from cbrank.kernels import blocked
+from cbrank.kernels import blocked, confidence, vectors
 
 
 @pytest.fixture
@@ -158,3 +158,67 @@ def oracle_auc(X, y):
     """Return the AUC of a plain reading; equal rows, whose scores differ by rounding, are ties."""
     path = oracles.cbr_full(X, y, 0.1).average_before
     return record_oracles.honest_auc(X, y, path, digits=9)
+
+
+# Rows of many zeros, as of words and pieces of curves ------------------------------------------------
+
+shares = st.sampled_from([0.0, 0.05, 0.2, 0.4, 0.7])
+
+
+def rows_with_zeros(seed, share, n_features):
+    rng = np.random.RandomState(seed)
+    X = rng.standard_normal((70, n_features)) * (rng.uniform(size=(70, n_features)) < share)
+    return X, (X[:, :5].sum(axis=1) + rng.standard_normal(70) > 0.5).astype(int)
+
+
+@given(seed=st.integers(0, 99), share=shares, width=st.sampled_from([1, 23, 24, 41, 130]))
+def test_rows_of_many_zeros_learn_what_the_plain_oracle_does(seed, share, width):
+    X, y = rows_with_zeros(seed, share, width)
+    plain = oracles.cbr_full(X, y, 0.1)
+    for worthwhile in (1, 10**6):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(blocked, "WORTHWHILE", worthwhile)
+            ranker = learned(X, y)
+        np.testing.assert_allclose(ranker._model.mu, plain.mu, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(ranker.covariance_, plain.Sigma, rtol=0, atol=1e-10)
+        np.testing.assert_array_equal(ranker.covariance_, ranker.covariance_.T)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.9])
+def test_products_by_nonzeros_are_those_of_numpy(share):
+    rng = np.random.RandomState(0)
+    Sigma = rng.standard_normal((53, 53))
+    Sigma, out = Sigma + Sigma.T, np.full(53, np.nan)
+    z = rng.standard_normal(53) * (rng.uniform(size=53) < share)
+    for product in (vectors.multiply_by_nonzeros, vectors.multiply_symmetric):
+        product(Sigma, z, out)
+        np.testing.assert_allclose(out, Sigma @ z, rtol=0, atol=1e-12)
+
+
+# Weights that are asleep -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("forgetting", [0.0, 0.01])
+@pytest.mark.parametrize("policy", ["fifo", "reservoir"])
+@pytest.mark.parametrize("kept", [9, 20, 3, 0])
+@pytest.mark.parametrize("worthwhile", [1, 10**6])
+def test_weights_asleep_are_as_good_as_absent(worthwhile, kept, policy, forgetting, monkeypatch):
+    monkeypatch.setattr(blocked, "WORTHWHILE", worthwhile)
+    X, y = real("german", 400, "standard")
+    awake = np.sort(np.random.RandomState(0).permutation(X.shape[1])[:kept])
+    options = {"policy": policy, "forgetting": forgetting, "buffer_size": 12, "C": 0.1}
+    whole = CBRanker(random_state=0, **options).partial_fit(X[:1], y[:1], classes=[0, 1])
+    asleep = np.setdiff1d(np.arange(X.shape[1]), awake)
+    whole._model.Sigma[asleep, asleep] = confidence.ASLEEP
+    for rows in np.array_split(np.arange(1, len(y)), 7):
+        whole.partial_fit(X[rows], y[rows])
+    assert not whole._model.mu[asleep].any()
+    np.testing.assert_array_equal(np.diag(whole.covariance_)[asleep], confidence.ASLEEP)
+    plain = learned(X, y, **options)
+    for ours, theirs in zip(whole._buffer, plain._buffer, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    if kept:
+        some = learned(X[:, awake], y, **options)
+        np.testing.assert_allclose(whole._model.mu[awake], some._model.mu, rtol=0, atol=1e-10)
+        covariance = whole.covariance_[np.ix_(awake, awake)]
+        np.testing.assert_allclose(covariance, some.covariance_, rtol=0, atol=1e-10)

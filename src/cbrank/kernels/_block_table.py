@@ -11,7 +11,14 @@ import numpy as np
 
 from cbrank.kernels._jit import jit
 from cbrank.kernels.confidence import EPSILON, SMALLEST_VARIANCE
-from cbrank.kernels.vectors import centre, multiply, multiply_two
+from cbrank.kernels.vectors import (
+    SPARSE,
+    centre,
+    count_nonzeros,
+    multiply,
+    multiply_by_nonzeros,
+    multiply_two,
+)
 
 # Rows of a block: enough for efficient matrix products; the cost of each pending update grows with
 # the number of those before it. Where Sigma is far larger than a cache (1,000 columns take
@@ -102,10 +109,18 @@ def measure(table, row):
 @jit
 def project(table, Sigma, begin, end):
     """Compute P, sizes and norms of the rows from `begin` to `end`."""
-    product = np.dot(table.T[begin:end], Sigma)
+    count = 0
     for row in range(begin, end):
-        for i in range(Sigma.shape[0]):
-            table.P[row, i] = product[row - begin, i]
+        count += count_nonzeros(table.T[row])
+    if count <= SPARSE * (end - begin) * Sigma.shape[0]:
+        for row in range(begin, end):
+            multiply_by_nonzeros(Sigma, table.T[row], table.P[row])
+    else:
+        product = np.dot(table.T[begin:end], Sigma)
+        for row in range(begin, end):
+            for i in range(Sigma.shape[0]):
+                table.P[row, i] = product[row - begin, i]
+    for row in range(begin, end):
         measure(table, row)
         table.fresh[row] = table.norm[row]
 
@@ -127,9 +142,9 @@ def project_buffers(table, buffer, Sigma):
 
 
 @jit
-def begin_table(table, X, rows, buffer, Sigma):
+def begin_table(table, rows, buffer, Sigma):
     """Place the origin amid the next rows, and write the buffered rows to the table."""
-    centre(X, rows, table.origin)
+    centre(rows, np.arange(len(rows)), table.origin)
     for label in range(2):
         for slot in range(buffer.size[label]):
             place(table, first_row(table, buffer, label) + slot, buffer.rows[label, slot])
@@ -151,11 +166,11 @@ def score(table, mu):
 
 
 @jit
-def begin_block(table, X, rows, begin, model):
+def begin_block(table, rows, begin, model):
     """Write the rows of a block to the table."""
-    for k in range(rows.size):
-        place(table, begin + k, X[rows[k]])
-    project(table, model.Sigma, begin, begin + rows.size)
+    for k in range(len(rows)):
+        place(table, begin + k, rows[k])
+    project(table, model.Sigma, begin, begin + len(rows))
     score(table, model.mu)
 
 

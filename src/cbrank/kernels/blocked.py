@@ -22,6 +22,15 @@ so that any columns give what ``full`` gives:
 
 import math
 
+from cbrank.kernels._awake import (
+    awake_of,
+    buffer_of,
+    give_back,
+    model_of,
+    rows_of,
+    store_all,
+    trail_of,
+)
 from cbrank.kernels._block_table import (
     BLUR,
     LONGEST,
@@ -53,7 +62,7 @@ from cbrank.kernels.confidence import (
     scw_step,
 )
 from cbrank.kernels.prequential import foretell_both
-from cbrank.kernels.vectors import dot, multiply
+from cbrank.kernels.vectors import dot, multiply, multiply_symmetric
 
 # Columns, and buffered rows per class, from which blocks are faster than ``full``. Below, Sigma fits
 # a fast cache, or a sweep has too few pairs to repay the table.
@@ -140,7 +149,7 @@ def _look_closely(table, new, old, Sigma):
     z, s, F, change = table.z, table.s, table.F, 0.0
     if not _difference(table, new, old):
         return 0.0, 0.0
-    multiply(Sigma, z, s)
+    multiply_symmetric(Sigma, z, s)
     before = dot(z, s)
     for k in range(table.n[0]):
         c = dot(F[k], z)
@@ -287,9 +296,9 @@ def _learn_row(table, x, new, end, label, C, buffer, model, phi):
 # A block ------------------------------------------------------------------------------------------
 
 
-@kernel
-def learn(X, labels, weights, order, buffer, model, parameters, trail):
-    """Learn from the rows `order` of `X`, in that order: the model of ``full.learn``."""
+@jit
+def _learn(X, labels, weights, order, buffer, model, parameters, trail):
+    """Learn from rows, of which `order` has the places in `labels` and `weights`."""
     capacity = buffer.rows.shape[1]
     table = new_table(X.shape[1], capacity)
     enough, longest = table.F.shape[0] - LONGEST, table.T.shape[0] - 2 * capacity
@@ -298,14 +307,14 @@ def learn(X, labels, weights, order, buffer, model, parameters, trail):
     begin, length, age = 0, 8, _LASTING
     while begin < order.size:
         if age >= _LASTING:
-            begin_table(table, X, order[begin : begin + LONGEST], buffer, model.Sigma)
+            begin_table(table, X[begin : begin + LONGEST], buffer, model.Sigma)
             age = 0
         rows, done = order[begin : begin + length], 0
-        begin_block(table, X, rows, capacity, model)
+        begin_block(table, X[begin : begin + length], capacity, model)
         while done < rows.size and table.n[0] <= enough:
             row, x = rows[done], capacity + done
             if weights[row] > 0.0:
-                label, new = labels[row], X[row]
+                label, new = labels[row], X[begin + done]
                 per_lag = per_lag_of(model.tally)
                 foretell_both(trail, at, new, label, model.mu, model.lag, per_lag, buffer)
                 at += 1
@@ -322,3 +331,18 @@ def learn(X, labels, weights, order, buffer, model, parameters, trail):
         length = max(4, min(longest, done * enough // max(table.n[0], 1)))
         if end_block(table, buffer, model.Sigma):
             age = _LASTING
+
+
+@kernel
+def learn(X, labels, weights, order, buffer, model, parameters, trail):
+    """Learn from the rows `order` of `X`, in that order: the model of ``full.learn``."""
+    places = awake_of(model)
+    rows, all_awake = rows_of(X, order, places), places.size == model.mu.size
+    learner, buffered, notes = model, buffer, trail
+    if not all_awake:
+        learner, buffered = model_of(model, places), buffer_of(buffer, places)
+        notes = trail_of(trail, places)
+    _learn(rows, labels, weights, order, buffered, learner, parameters, notes)
+    if not all_awake:
+        give_back(model, learner, places)
+        store_all(X, labels, weights, order, buffer, parameters.reservoir, trail)

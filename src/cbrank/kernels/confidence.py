@@ -28,6 +28,9 @@ LARGEST_C = 1e150
 # Least variance of a weight: it and its inverse, the precision, are normal doubles. Columns of
 # 1e150 need variances nearly as small.
 SMALLEST_VARIANCE = 1e-305
+# Variance of a weight that is not learned (see ``_awake``). No other weight has just this variance
+# and a mean of just 0: one that moved has another mean.
+ASLEEP = 1e-6
 # Least variance of a pair, below which it is skipped: beta divides by it and must stay finite.
 _SMALLEST_PAIR = 1e-290
 
@@ -56,6 +59,14 @@ class FullModel(NamedTuple):
     Sigma: np.ndarray  # (d, d)
     lag: np.ndarray  # (d,) scaled difference of averaged mean and mean: see `boost_after`
     tally: np.ndarray  # (3,) rows, pairs, updates
+
+
+def is_awake(model: FullModel) -> np.ndarray:
+    """Say of each weight whether it is learned."""
+    awake: np.ndarray = (
+        (np.diagonal(model.Sigma) != ASLEEP) | (model.mu != 0.0) | (model.lag != 0.0)
+    )
+    return awake
 
 
 class DiagonalModel(NamedTuple):

@@ -20,6 +20,7 @@ from cbrank.kernels.confidence import (
     FullModel,
     SparseModel,
     boost_after,
+    is_awake,
 )
 
 # Rows between two steps of forgetting: a quarter of the memory 1 / f, and never fewer than this. A
@@ -44,7 +45,13 @@ def forget(
     kept = max((1.0 - share) ** rows_between(share), _LEAST_KEPT)
     hastened = _hastened(model, int(min(4.0 / share, _NEVER)))
     if isinstance(model, FullModel):
-        return [(model.Sigma, _widened(model.Sigma, kept)), *hastened]
+        Sigma, awake = model.Sigma, np.flatnonzero(is_awake(model))
+        if awake.size == len(Sigma):
+            return [(Sigma, _widened(Sigma, kept)), *hastened]
+        widened, square = Sigma.copy(), np.ix_(awake, awake)
+        if awake.size:
+            widened[square] = _widened(Sigma[square], kept)
+        return [(Sigma, widened), *hastened]
     if isinstance(model, DiagonalModel):
         return [(model.G, kept * model.G + (1.0 - kept)), *hastened]
     variances = model.variances

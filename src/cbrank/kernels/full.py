@@ -1,16 +1,26 @@
 """CBR with full covariance, pair by pair: Algorithm 1, with Algorithm 3 as its inner loop.
 
-A pair costs O(d^2) for Sigma z, but most pairs can be skipped in O(d). Let |z| = sqrt(z' Sigma z).
-By the triangle inequality |x - b| <= |x - r| + |b - r| for any origin r, so a pair whose margin is
-at least phi (|x - r| + |b - r|) meets its constraint and cannot update the model. Updates only
-shrink Sigma: a norm computed once for a buffered row stays an upper bound, until a weight is
-narrowed (see ``confidence``), which may lengthen it. Skipping by this bound changes no result.
+A pair costs O(d) for each non-zero of z, for Sigma z, but most pairs can be skipped in O(d) in all.
+Let |z| = sqrt(z' Sigma z). By the triangle inequality |x - b| <= |x - r| + |b - r| for any origin r,
+so a pair whose margin is at least phi (|x - r| + |b - r|) meets its constraint and cannot update the
+model. Updates only shrink Sigma: a norm computed once for a buffered row stays an upper bound, until
+a weight is narrowed (see ``confidence``), which may lengthen it. Skipping by this bound changes no
+result.
 """
 
 import math
 
 import numpy as np
 
+from cbrank.kernels._awake import (
+    awake_of,
+    buffer_of,
+    give_back,
+    model_of,
+    rows_of,
+    store_all,
+    trail_of,
+)
 from cbrank.kernels._jit import jit, kernel
 from cbrank.kernels.buffers import row_weight, store
 from cbrank.kernels.confidence import (
@@ -27,7 +37,7 @@ from cbrank.kernels.confidence import (
     shrink,
 )
 from cbrank.kernels.prequential import foretell_both
-from cbrank.kernels.vectors import centre, dot, margin_of, multiply
+from cbrank.kernels.vectors import centre, dot, margin_of, multiply_symmetric
 
 # Rows after which the norms of the buffered rows are computed anew. Bounds get looser as Sigma
 # shrinks; renewing them costs O(M d^2), little beside so many rows.
@@ -42,7 +52,7 @@ def _norm(Sigma, x, origin, z, s):
     """Return an upper bound of |x - origin|, rounding error included."""
     for i in range(x.size):
         z[i] = x[i] - origin[i]
-    multiply(Sigma, z, s)
+    multiply_symmetric(Sigma, z, s)
     square, rounding = 0.0, 0.0
     for i in range(z.size):
         square += z[i] * s[i]
@@ -53,9 +63,9 @@ def _norm(Sigma, x, origin, z, s):
 
 
 @jit
-def _measure(X, rows, buffer, Sigma, origin, norms, z, s):
+def _measure(X, buffer, Sigma, origin, norms, z, s):
     """Place the origin amid the next rows, and compute the norms of the buffered ones."""
-    centre(X, rows, origin)
+    centre(X, np.arange(len(X)), origin)
     for label in range(2):
         for slot in range(buffer.size[label]):
             norms[label, slot] = _norm(Sigma, buffer.rows[label, slot], origin, z, s)
@@ -72,7 +82,7 @@ def _unmeasure(norms):
 @jit
 def _look(model, z, square, s, margin, C, phi):
     """Return alpha, beta and the variance of a pair; write Sigma z to `s`."""
-    multiply(model.Sigma, z, s)
+    multiply_symmetric(model.Sigma, z, s)
     variance = dot(s, z)
     if is_rounding(variance, z, square, model.Sigma):
         return 0.0, 0.0, variance
@@ -116,12 +126,9 @@ def _sweep(x, norm, C, label, buffer, model, phi, norms, z, s):
             _update(model, s, sign, alpha, beta, variance, boost)
 
 
-@kernel
-def learn(X, labels, weights, order, buffer, model, parameters, trail):
-    """Learn from the rows `order` of `X`, in that order (Algorithm 1).
-
-    A row of weight 0 is passed over as if it were not there.
-    """
+@jit
+def _learn(X, labels, weights, order, buffer, model, parameters, trail):
+    """Learn from rows, of which `order` has the places in `labels` and `weights`."""
     d, capacity = X.shape[1], buffer.rows.shape[1]
     z, s, origin = np.empty(d), np.empty(d), np.empty(d)
     norms = np.full((2, capacity), np.inf)
@@ -130,9 +137,9 @@ def learn(X, labels, weights, order, buffer, model, parameters, trail):
     for k in range(order.size):
         row = order[k]
         if measured and k % _SEGMENT == 0:
-            _measure(X, order[k:], buffer, model.Sigma, origin, norms, z, s)
+            _measure(X[k:], buffer, model.Sigma, origin, norms, z, s)
         if weights[row] > 0.0:
-            x, label = X[row], labels[row]
+            x, label = X[k], labels[row]
             norm = _norm(model.Sigma, x, origin, z, s) if measured else np.inf
             per_lag = per_lag_of(model.tally)
             foretell_both(trail, at, x, label, model.mu, model.lag, per_lag, buffer)
@@ -143,3 +150,21 @@ def learn(X, labels, weights, order, buffer, model, parameters, trail):
             C = parameters.C * row_weight(buffer, label, weights[row], parameters.balanced)
             _sweep(x, norm, C, label, buffer, model, parameters.phi, norms, z, s)
             model.tally[ROWS] += 1
+
+
+@kernel
+def learn(X, labels, weights, order, buffer, model, parameters, trail):
+    """Learn from the rows `order` of `X`, in that order (Algorithm 1).
+
+    A row of weight 0 is passed over as if it were not there.
+    """
+    places = awake_of(model)
+    rows, all_awake = rows_of(X, order, places), places.size == model.mu.size
+    learner, buffered, notes = model, buffer, trail
+    if not all_awake:
+        learner, buffered = model_of(model, places), buffer_of(buffer, places)
+        notes = trail_of(trail, places)
+    _learn(rows, labels, weights, order, buffered, learner, parameters, notes)
+    if not all_awake:
+        give_back(model, learner, places)
+        store_all(X, labels, weights, order, buffer, parameters.reservoir, trail)

@@ -103,6 +103,13 @@ def _test(x, held, origin):
 
 
 @jit
+def witness(trail, at, x, label, buffer):
+    """Note how the held weights place a row that is about to be stored, and move its class mean."""
+    trail.tested[at], trail.labels[at] = _test(x, trail.held, trail.origin), label
+    _remember(x, label, buffer, trail)
+
+
+@jit
 def foretell(trail, at, x, label, w, buffer):
     """Note what weights say of a row that is about to be stored and learned from."""
     score, gap = 0.0, 0.0
@@ -111,8 +118,7 @@ def foretell(trail, at, x, label, w, buffer):
         score += w[i] * (x[i] - 0.5 * one - 0.5 * other)
         gap += w[i] * (other - one)
     trail.said[at, 0, SCORE], trail.said[at, 0, GAP] = score, gap
-    trail.tested[at], trail.labels[at] = _test(x, trail.held, trail.origin), label
-    _remember(x, label, buffer, trail)
+    witness(trail, at, x, label, buffer)
 
 
 @jit
@@ -130,8 +136,7 @@ def foretell_both(trail, at, x, label, mu, lag, per_lag, buffer):
     said[at, 0, SCORE], said[at, 0, GAP] = score, gap
     said[at, 1, SCORE] = score + per_lag * more_score
     said[at, 1, GAP] = gap + per_lag * more_gap
-    trail.tested[at], trail.labels[at] = _test(x, trail.held, trail.origin), label
-    _remember(x, label, buffer, trail)
+    witness(trail, at, x, label, buffer)
 
 
 @jit

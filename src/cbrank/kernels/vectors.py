@@ -11,6 +11,10 @@ from cbrank.kernels._jit import jit
 # Rows whose median is taken as the origin: the median of nine stands up to four outliers, and more
 # rows would cost more in each call.
 _FEW = 9
+# Share of non-zeros up to which products by the non-zeros alone are the faster ones, and the numbers
+# from which it pays to count them. At 600 columns a row in ten non-zeros takes a tenth of the time.
+SPARSE = 0.4
+_SHORTEST = 24
 
 
 @jit
@@ -83,6 +87,50 @@ def multiply(matrix, vector, out):
     while i < n:
         out[i] = dot(matrix[i], vector)
         i += 1
+
+
+@jit
+def count_nonzeros(vector):
+    """Return how many numbers are not zero."""
+    count = 0
+    for i in range(vector.size):
+        count += vector[i] != 0.0
+    return count
+
+
+@jit
+def multiply_by_nonzeros(Sigma, z, out):
+    """Write Sigma . z to `out` as the sum of the rows of a symmetric Sigma where z is not zero.
+
+    Four rows at a time: each number of `out` is then read and written once for four.
+    """
+    places, n = np.empty(z.size + 1, np.int64), 0
+    for i in range(z.size):
+        places[n] = i
+        n += z[i] != 0.0
+    for i in range(out.size):
+        out[i] = 0.0
+    k = 0
+    while k + 4 <= n:
+        p, q, r, s = places[k], places[k + 1], places[k + 2], places[k + 3]
+        a, b, c, d = z[p], z[q], z[r], z[s]
+        for i in range(out.size):
+            out[i] += a * Sigma[p, i] + b * Sigma[q, i] + c * Sigma[r, i] + d * Sigma[s, i]
+        k += 4
+    while k < n:
+        p = places[k]
+        for i in range(out.size):
+            out[i] += z[p] * Sigma[p, i]
+        k += 1
+
+
+@jit
+def multiply_symmetric(Sigma, z, out):
+    """Write Sigma . z to `out` for a symmetric Sigma, by the non-zeros of z where they are few."""
+    if z.size >= _SHORTEST and count_nonzeros(z) <= SPARSE * z.size:
+        multiply_by_nonzeros(Sigma, z, out)
+    else:
+        multiply(Sigma, z, out)
 
 
 @jit

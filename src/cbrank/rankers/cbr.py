@@ -1,7 +1,7 @@
 """Confidence-weighted bipartite ranking."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy, deepcopy
 from operator import itemgetter
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -142,10 +142,16 @@ class CBRanker(Ranker):
         refuse_if_too_large(n_features, matrices, cure)
         return kernels.confidence.FullModel(mean, np.eye(n_features), lag, tally)
 
-    def _kernel(self) -> Callable[..., None]:
+    def _kernel(self, model: Any = None) -> Callable[..., None]:
         if self._is_full():
-            return kernels.blocked.learn if self._learns_in_blocks() else kernels.full.learn
+            in_blocks = self._learns_in_blocks() and self._is_wide(model or self._model)
+            return kernels.blocked.learn if in_blocks else kernels.full.learn
         return kernels.sparse_diagonal.learn if self._sparse else kernels.diagonal.learn
+
+    @staticmethod
+    def _is_wide(model: Any) -> bool:
+        """Say whether a model has many weights that are learned."""
+        return bool(kernels.confidence.is_awake(model).sum() >= kernels.blocked.WORTHWHILE)
 
     def _learns_in_blocks(self) -> bool:
         wide = self._model.mu.size >= kernels.blocked.WORTHWHILE
@@ -303,8 +309,38 @@ class CBRanker(Ranker):
         models, choice = dict(self._learners()), getattr(self, "_halving", None)
         return Learned(models, self._buffer, self._record, choice)
 
-    def prior(self) -> Any:
+    waits: ClassVar[bool] = False  # whether there are rows that are yet to be learned from
+
+    def together(
+        self, rankers: Sequence[Any], prior: Any
+    ) -> tuple[list[Any], Any, Callable[[Any], Any]]:
+        """Return rankers as they can be merged, feature by feature.
+
+        Parameters
+        ----------
+        rankers : sequence of CBRanker
+            This one and others like it.
+        prior : CBRanker or None
+            What they went on from.
+
+        Returns
+        -------
+        rankers : list of CBRanker
+            Those to merge, with the same features.
+        prior : CBRanker or None
+            What they went on from, with the same features.
+        finish : callable
+            What is left to be done with the merged ranker, which it returns.
+        """
+        return [*rankers], prior, lambda merged: merged
+
+    def prior(self, number: int = 0) -> Any:  # noqa: ARG002
         """Return the model before the first row.
+
+        Parameters
+        ----------
+        number : int, default=0
+            Of which learner.
 
         Returns
         -------

@@ -49,6 +49,10 @@ _MANY_ROWS = (
 )
 
 
+# A weight that a learner makes no use of has a prior of this variance: it hardly moves.
+SLIGHT = kernels.confidence.ASLEEP
+
+
 class Arms(NamedTuple):
     """The learners that begin, and how many may join them; one more, the last, may forget."""
 
@@ -339,7 +343,7 @@ class _Part:
         trail = self._notes.trail(self._ranker._record, place, begin, end)
         calls: list[Any] = [*map(assign, self._own, shared)] if place > 1 and not begin else []
         calls += [
-            (self._ranker._kernel(), *rows, buffer, model, parameters, trail),
+            (self._ranker._kernel(model), *rows, buffer, model, parameters, trail),
             (self.learned.__setitem__, place, end),
         ]
         uninterrupted(calls)
