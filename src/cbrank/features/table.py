@@ -146,6 +146,8 @@ class Table:
     @classmethod
     def from_state(cls, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> Self:
         """Make the table of `state`; a forged or inconsistent state raises a ValueError."""
+        if not isinstance(facts, Mapping):
+            raise ValueError("its waiting rows are no table")  # noqa: TRY004
         names, letters, rows = (facts.get(name) for name in ("names", "columns", "rows"))
         if (
             not isinstance(names, list)
