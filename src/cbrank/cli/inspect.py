@@ -34,6 +34,9 @@ def command(model: Path, top: int, as_json: bool, picture: Path | None) -> None:
     feature among the rows the model has buffered: how far the feature moves scores. CBR also knows
     the standard deviation of each weight: where weight/deviation is far from 0, the sign is sure.
 
+    Of an AdditiveRanker, columns and crosses are shown, with the effect of each, and where what it
+    adds to scores is lowest and highest; --picture draws up to 12 curves, bars and maps.
+
     \b
     Examples:
       cbrank inspect clicks.model
@@ -46,6 +49,9 @@ def command(model: Path, top: int, as_json: bool, picture: Path | None) -> None:
     files.refuse_closed_output()
     contents = Contents.open(model)
     files.check_outputs(("--picture", picture), model=model)
+    if hasattr(contents.ranker, "effects"):
+        _show_columns(contents, top, as_json, picture)
+        return
     total = contents.ranker.n_features_in_
     weights = by_effect(contents.ranker, top or total)
     names = contents.names(weights.features.tolist())
@@ -64,6 +70,35 @@ def command(model: Path, top: int, as_json: bool, picture: Path | None) -> None:
     click.echo("\n".join([*_summary(contents), "", *_table(names, weights), *more]))
 
 
+def _show_columns(contents: "Contents", top: int, as_json: bool, picture: Path | None) -> None:
+    from cbrank.inspection.display import draw_curves, ends_of, panels_of  # noqa: PLC0415
+
+    panels = panels_of(contents.ranker, n=2**31)
+    if picture:
+        draw_curves(picture, panels[:_DRAWN])
+    shown = panels[: top or len(panels)]
+    ends = [ends_of(panel) for panel in shown]
+    if as_json:
+        rows = [
+            {"name": panel.name, "kind": panel.kind, "effect": panel.moves}
+            | {name: {"at": at, "adds": adds} for name, (at, adds) in zip(_ENDS, both, strict=True)}
+            for panel, both in zip(shown, ends, strict=True)
+        ]
+        click.echo(files.as_json(contents.summary() | {"terms": rows}))
+        return
+    width = max([6, *(min(len(panel.name), _LONGEST) for panel in shown)])
+    lines = [f"{'column':<{width}}  {'kind':<8}{'effect':>10}   {_ENDS[0]:<30}{_ENDS[1]}"]
+    for panel, both in zip(shown, ends, strict=True):
+        told = [_short(f"{adds:+.3g} at {at}", 28) for at, adds in both]
+        line = f"{_short(panel.name):<{width}}  {panel.kind:<8}{panel.moves:>10.4g}   "
+        lines.append(f"{line}{told[0]:<30}{told[1]}")
+    left = len(panels) - len(shown)
+    more = [f"... and {left:,} more: --top 0 shows all."] if left else []
+    click.echo("\n".join([*_summary(contents), "", *lines, *more]))
+
+
+_DRAWN = 12
+_ENDS = "lowest", "highest"
 _HEADS = "feature", "weight", "effect", "deviation", "weight/deviation"
 
 
@@ -86,8 +121,8 @@ def _table(names: list[str], weights: "Weights") -> list[str]:
     return [head, *lines]
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
+def _short(name: str, longest: int = _LONGEST) -> str:
+    return name if len(name) <= longest else name[: longest - 1] + "…"
 
 
 def _summary(contents: "Contents") -> list[str]:

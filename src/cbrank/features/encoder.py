@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from cbrank.features.containers import read_table
 from cbrank.features.crosses import Coarse, Cross, Evidence
-from cbrank.features.encoding import Encoding, Settings, is_text
+from cbrank.features.encoding import Encoding, Known, Settings, is_text
 from cbrank.features.table import Table
 from cbrank.locking import Owner
 
@@ -262,6 +262,16 @@ class TableEncoder(Owner, TransformerMixin, BaseEstimator):
             In the order of their features.
         """
         return self._current().crosses
+
+    def known(self) -> list[Known | None]:
+        """Return what is known of each column: its knots, its categories and their features.
+
+        Returns
+        -------
+        list of NumberColumn, WordColumn, TimeColumn, TextColumn or None
+            None for a column that is left out, or has no value so far.
+        """
+        return [column.known for column in self._current().columns]
 
     @property
     def crosses_(self) -> list[tuple[str, str]]:

@@ -12,9 +12,9 @@ from cbrank.features.crosses import (
     Coarse,
     Cross,
     Evidence,
+    Products,
     coarse_of,
     crossed,
-    fill_crosses,
     labels_of,
 )
 from cbrank.features.curves import NumberColumn, Pieces
@@ -37,6 +37,9 @@ from cbrank.features.words import WordColumn
 Known = NumberColumn | WordColumn | TimeColumn | TextColumn
 
 _CONVINCING = 128  # cells of a block that can show a decision to be wrong
+# Where one value is most of a column (capital gains, mostly zero), each of the others may mean something of
+# its own: where columns are few, such a column has so many times the pieces.
+_FEW_COLUMNS, _FINER = 32, 4
 _CELLS = 2**20  # numbers encoded at a time, so that memory stays within bounds
 _PHRASES = {"number": "a number", "word": "a word", "time": "a time", "text": "free text"}
 
@@ -128,6 +131,8 @@ class Encoding:
         ]
         self.ledger = Ledger()
         self.crosses: tuple[Cross, ...] = ()
+        self._made_of: tuple[Cross, ...] = ()
+        self._made = Products(())
         self._plan: _Plan | None = None
 
     # Learning ------------------------------------------------------------------------------------
@@ -176,7 +181,9 @@ class Encoding:
     def _new(self, place: int, kind: str) -> Known | None:
         name, settings = self.settings.names[place], self.settings
         if kind == "number":
-            return NumberColumn(place, name, settings.pieces)
+            few = len(settings.names) <= _FEW_COLUMNS
+            of_lumps = settings.pieces * (_FINER if few else 1)
+            return NumberColumn(place, name, settings.pieces, of_lumps)
         if kind == "word":
             return WordColumn(place, name, settings.most_categories)
         if kind == "time":
@@ -213,24 +220,28 @@ class Encoding:
             self._plan = _Plan(self.columns)
         rows = self._plan.encoded(table, self.ledger.width)
         if self.crosses:
-            rows += csr_array(self._crossed(rows.toarray()))
+            products = self._products()
+            places = np.tile(products.features, len(table))
+            ends = np.arange(len(table) + 1) * products.features.size
+            values = products.of(rows.toarray()).ravel()
+            rows += csr_array((values, places, ends), shape=rows.shape)
+            rows.eliminate_zeros()
         return rows
 
     def encode_dense(self, table: Table) -> NDArray[np.float64]:
         """Return the same as an array."""
         if self._plan is None:
             self._plan = _Plan(self.columns)
-        rows = self._plan.encoded(table, self.ledger.width).toarray()
-        fill_crosses(self.crosses, rows)
+        rows: NDArray[np.float64] = self._plan.encoded(table, self.ledger.width).toarray()
+        if self.crosses:
+            products = self._products()
+            rows[:, products.features] = products.of(rows)
         return rows
 
-    def _crossed(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        only = np.zeros(rows.shape)
-        fill_crosses(self.crosses, rows)
-        for cross in self.crosses:
-            places = slice(cross.first, cross.first + len(cross.chosen))
-            only[:, places] = rows[:, places]
-        return only
+    def _products(self) -> Products:
+        if self._made_of is not self.crosses:
+            self._made_of, self._made = self.crosses, Products(self.crosses)
+        return self._made
 
     def sentences(self) -> list[str]:
         """Return what was decided, a sentence for each column."""

@@ -33,6 +33,7 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _HOURS = tuple(f"{hour}h" for hour in range(24))
 _PARTS = (("month", _MONTHS), ("weekday", _WEEKDAYS), ("hour", _HOURS))
+CALENDAR = {word: at for _, words in _PARTS for at, word in enumerate(words)}  # order of the parts
 
 
 def parsed_time(text: str, day_first: bool = False) -> float:
@@ -98,8 +99,8 @@ class TimeColumn:
         return cls(
             owner,
             name,
-            NumberColumn(owner, f"{name}: year", pieces, tells_gaps=False),
-            NumberColumn(owner, f"{name}: days", pieces, tells_gaps=False),
+            NumberColumn(owner, f"{name}: year", pieces, pieces, tells_gaps=False),
+            NumberColumn(owner, f"{name}: days", pieces, pieces, tells_gaps=False),
             tuple(
                 WordColumn(owner, f"{name}: {part}", len(values), tells_gaps=False)
                 for part, values in _PARTS

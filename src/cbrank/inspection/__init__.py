@@ -5,4 +5,9 @@
 * ``contents``: a model file opened to be looked at: what the model has seen
 * ``weights``: weights with their confidence, largest effect first
 * ``pictures``: the ROC curve and the weights, drawn
+* ``display``: what the columns of an `AdditiveRanker` do to scores, drawn
 """
+
+from cbrank.inspection.display import CurvesDisplay
+
+__all__ = ["CurvesDisplay"]

@@ -20,12 +20,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from cbrank import kernels
 from cbrank.features import TableEncoder
-from cbrank.features.crosses import MOST_COLUMNS, Evidence, gathered, no_evidence, ranked_pairs
+from cbrank.features.crosses import (
+    MOST_COLUMNS,
+    Evidence,
+    Products,
+    gathered,
+    no_evidence,
+    ranked_pairs,
+)
 from cbrank.features.table import Table as Rows
 from cbrank.parameters import ADDITIVE, Table
 from cbrank.rankers import checks, halving, record
 from cbrank.rankers.base import Batch
 from cbrank.rankers.cbr import CBRanker
+from cbrank.rankers.effects import Curve, Effects, Map
+from cbrank.rankers.scorer import LinearScorer
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -39,6 +48,7 @@ FIRST, FIRST_OF_FIT = 256, 512
 # A weight that a learner makes no use of has a prior of this variance: in a full covariance it is
 # asleep and costs nothing, elsewhere it hardly moves.
 _SLIGHT = kernels.confidence.ASLEEP
+_MOST_AHEAD = 2**20  # features that an encoder in a file may have got since the last block
 _ROOM = 512  # features of crosses if `crosses` is "auto"
 _CHOICES = 512, 2048, 8192  # rows after which crosses are chosen
 
@@ -49,6 +59,17 @@ class Waiting(NamedTuple):
     rows: Rows
     labels: Places
     weights: Floats
+
+
+def _of_rows_so_far(name: str) -> Any:
+    """Return the attribute of CBR; while rows wait, that of the ranker which they would make."""
+    known = vars(CBRanker).get(name) or vars(LinearScorer)[name]
+
+    def read(ranker: Any) -> Any:
+        ranker._fitted(name)
+        return known.fget(ranker._of_now())
+
+    return property(read, doc=known.__doc__)
 
 
 class AdditiveRanker(CBRanker):
@@ -220,7 +241,10 @@ class AdditiveRanker(CBRanker):
         width = self._width()  # the encoder may be ahead, in the midst of growing
         if self._sparse:
             return self._encoder.encode(rows)[:, :width]
-        return np.ascontiguousarray(self._encoder.encode_dense(rows)[:, :width])
+        encoded = self._encoder.encode_dense(rows)
+        if not encoded.shape[1]:  # no column moves
+            return np.zeros((len(rows), width))
+        return np.ascontiguousarray(encoded[:, :width])
 
     def _check(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool
@@ -228,10 +252,25 @@ class AdditiveRanker(CBRanker):
         rows = self._read(X, reset=reset)
         return rows, checks.check_labels(y, rows), checks.check_weights(sample_weight, rows)
 
-    def _check_row(self, x: Any) -> Any:
-        if isinstance(x, dict):
-            return self._read([x], reset=False)
-        return self._read(checks.as_one_row(x), reset=False)
+    def learn_one(self, x: Any, y: Any, classes: Any = None) -> Self:
+        """Go on learning from one row.
+
+        Parameters
+        ----------
+        x : dict, or array-like of shape (n_columns,)
+            The row.
+        y : object
+            Its label.
+        classes : array-like of shape (2,), default=None
+            The two labels; needed if this is the first row.
+
+        Returns
+        -------
+        self : object
+            The ranker itself.
+        """
+        row = [x] if isinstance(x, dict) else checks.as_one_row(x)
+        return self.partial_fit(row, [y], classes)
 
     # Beginning ---------------------------------------------------------------------------------
 
@@ -239,6 +278,8 @@ class AdditiveRanker(CBRanker):
         self._seed = int(random.randint(1, 2**31 - 1))
         self._start(1, classes, False, random)
         self._pending, self._evidence, self._stages = [], None, 0
+        if isinstance(self.crosses, list):
+            self._asked_pairs()  # refuse what is none at once, not when rows have waited
         self._waiting = Waiting(X.take(slice(0, 0)), np.zeros(0, np.int64), np.zeros(0))
 
     def _start(
@@ -248,7 +289,8 @@ class AdditiveRanker(CBRanker):
         super()._start(n_features, classes, sparse, random)
 
     def _needs_matrix(self) -> bool:
-        return self._narrow if self.covariance == "auto" else self.covariance == "full"
+        wanted: str = self.covariance
+        return self._narrow if wanted == "auto" else wanted == "full"
 
     def takes_dense_rows(self) -> bool:
         return self._needs_matrix() if hasattr(self, "_narrow") else False
@@ -270,12 +312,14 @@ class AdditiveRanker(CBRanker):
         for pair in self.crosses:
             try:
                 one, other = (at if at in range(len(names)) else names.index(at) for at in pair)
+                if one == other:
+                    raise ValueError
             except (TypeError, ValueError):
                 raise ValueError(
                     f"`crosses` has {pair!r}, which is no pair of columns of X."
                 ) from None
             pairs.append((min(one, other), max(one, other)))
-        return pairs
+        return [*dict.fromkeys(pairs)]
 
     # Learning ----------------------------------------------------------------------------------
 
@@ -328,7 +372,7 @@ class AdditiveRanker(CBRanker):
     def _learned_of_block(self) -> list[Rows]:
         """Return the rows of the block that have been learned from, not those of an interrupt."""
         filled = int(self._record.position[record.FILLED])
-        if not filled:
+        if not filled or not self._pending:  # the encoder has learned from them
             return []
         if sum(map(len, self._pending)) == filled:
             return self._pending
@@ -353,9 +397,8 @@ class AdditiveRanker(CBRanker):
         if self._may_cross():
             evidence = self._gathered(rows)
             if after >= _CHOICES[self._stages]:
-                room = (_ROOM if self.crosses == "auto" else int(self.crosses)) - int(
-                    (encoder.partners_ >= 0).sum()
-                )
+                room = _ROOM if self.crosses == "auto" else int(self.crosses)  # type: ignore[arg-type]
+                room -= int((encoder.partners_ >= 0).sum())
                 encoder.cross(ranked_pairs(evidence), evidence, room)
                 changed["_stages"] = self._stages + 1
             changed["_evidence"] = evidence
@@ -366,9 +409,9 @@ class AdditiveRanker(CBRanker):
         wanted = self.crosses == "auto" or (isinstance(self.crosses, int) and self.crosses > 0)
         if not wanted or self._sparse or self._stages == len(_CHOICES):
             return False
-        if self.C != "auto":
+        if self.C != "auto" or not self._encoder.crosses():
             return True
-        return not self._stages or bool((self._halving.reach[self._halving.alive] >= CROSSES).any())
+        return bool((self._halving.reach[self._halving.alive] >= CROSSES).any())
 
     def _gathered(self, rows: Rows) -> Evidence:
         """Return the evidence for crosses with that of the rows of the block."""
@@ -429,21 +472,26 @@ class AdditiveRanker(CBRanker):
         """Write the crosses of buffered rows, of which all other features are known."""
         if self._sparse:
             return
-        crosses = [each for each in self._encoder.crosses() if each.first >= self._width()]
-        for cross in crosses:
-            places = slice(cross.first, cross.first + len(cross.chosen))
-            for label, size in enumerate(buffer.size.tolist()):
-                products = cross.products(buffer.rows[label, :size])
-                buffer.rows[label, :size, places] = products
-                if buffer.means.size and size:
-                    buffer.means[label, places] = products.mean(axis=0)
+        products = Products(
+            [each for each in self._encoder.crosses() if each.first >= self._width()]
+        )
+        if not products.features.size:
+            return
+        for label, size in enumerate(buffer.size.tolist()):
+            if size:
+                found = products.of(buffer.rows[label, :size])
+                buffer.rows[label, :size, products.features] = found.T
+                buffer.means[label, products.features] = found.mean(axis=0)
 
     def _join(self, grown: dict[str, Any], places: Places) -> None:
-        """Let copies of the two best learners join, which make use of the crosses."""
+        """Let copies of the best learners join, which make use of the crosses.
+
+        Beside them the two best without crosses go on: all are as wide from now on, so that each costs
+        much.
+        """
         if not hasattr(self, "_halving"):
             return
         choice, kept = self._halving, grown["_record"]
-        first = len(self.ARMS.exponents)
         if (choice.reach[choice.alive] >= CROSSES).any():
             return  # those that joined before have got the new features
         numbers = choice.alive.tolist()
@@ -451,23 +499,23 @@ class AdditiveRanker(CBRanker):
             grown["_model"],
             *(halving.of_stack(grown["_others"], at) for at in range(len(numbers) - 1)),
         ]
-        order = halving.ranked(choice, kept.evidence, self._readouts())
-        best = [number for number in order.tolist() if number != choice.forgetful][
-            : self.ARMS.later
-        ]
-        joined = list(range(first, first + len(best)))
-        for number, like in zip(joined, best, strict=True):
-            model = models[numbers.index(like)]
-            twin = type(model)(*(array.copy() for array in model))
-            _widen_prior(twin, places)
-            models.append(twin)
+        known = dict(zip(numbers, models, strict=True))
+        order = halving.ranked(choice, kept.evidence, self._readouts()).tolist()
+        left = [number for number in order if number != choice.forgetful][: self.ARMS.later]
+        first = len(self.ARMS.exponents)
+        joined = list(range(first, first + len(left)))
+        for number, like in zip(joined, left, strict=True):
+            known[number] = type(known[like])(*(array.copy() for array in known[like]))
+            _set_prior(known[number], places, 1.0)
             choice = halving.with_learner(choice, number, like, float(choice.forgetting[like]))
             choice.reach[number] = CROSSES
             kept = halving.like(kept, number, like)
-        filled = [kept.places, *(kept.places[[numbers.index(like)]] for like in best)]
-        grown["_others"] = halving.stack(models[1:], models[0])
-        grown["_halving"] = choice._replace(alive=np.append(choice.alive, joined))
-        grown["_record"] = kept._replace(places=np.concatenate(filled))
+        alive = [*left, *(n for n in numbers if n == choice.forgetful), *joined]
+        sources = [numbers.index(left[joined.index(n)] if n in joined else n) for n in alive]
+        grown["_model"] = known[alive[0]]
+        grown["_others"] = halving.stack([known[number] for number in alive[1:]], known[alive[0]])
+        grown["_halving"] = choice._replace(alive=np.array(alive))
+        grown["_record"] = kept._replace(places=kept.places[sources])
 
     # Taking out and putting in -------------------------------------------------------------------
 
@@ -493,7 +541,11 @@ class AdditiveRanker(CBRanker):
     def from_state(cls, arrays: Arrays, facts: Facts) -> Self:
         own, parts = _apart(arrays)
         ranker = super().from_state(own, facts)
-        ranker._take_up(parts, facts.get("table"))
+        ranker._take_up(parts, facts.get("table"), facts["n_features"])
+        filled = int(ranker._record.position[record.FILLED])
+        kept = sum(map(len, ranker._pending)) or (0 if record.rows_left(ranker._record) else filled)
+        if ranker._waiting is None and kept != filled:
+            raise ValueError("it has not the rows of its block")
         return ranker
 
     @classmethod
@@ -501,28 +553,32 @@ class AdditiveRanker(CBRanker):
         own, parts = _apart(arrays)
         ranker = super().check_state(own, facts)
         if len(own) < len(arrays):  # else `from_state` does the rest
-            ranker._take_up(parts, facts.get("table"))
+            ranker._take_up(parts, facts.get("table"), facts["n_features"])
         return ranker
 
-    def _take_up(self, parts: dict[str, Arrays], facts: Any) -> None:
+    def _take_up(self, parts: dict[str, Arrays], facts: Any, n_features: int) -> None:
         """Go on with an encoder and rows that were saved; refuse what makes no sense."""
         match facts:
-            case {"encoder": dict(encoder), "seed": int(seed), "stages": int(stages)} if (
-                0 < seed < 2** 31 and 0 <= stages <= len(_CHOICES)
-            ):
-                self._seed, self._stages, waits = seed, stages, facts.get("waits")
+            case {
+                "encoder": dict(encoder),
+                "seed": int(seed),
+                "stages": int(stages),
+                "waits": bool(waits),
+            } if 0 < seed < 2**31 and 0 <= stages <= len(_CHOICES):
+                self._seed, self._stages, of_rows = seed, stages, facts.get("rows")
             case _:
                 raise ValueError("it has no sound encoder")
         self._encoder = TableEncoder.from_state(parts["encoder"], encoder)
         names = [*self._encoder.kinds_]
-        rows = Rows.from_state(parts["rows"], facts["rows"]) if "rows" in facts else None
+        rows = Rows.from_state(parts["rows"], of_rows) if isinstance(of_rows, dict) else None
         if rows is not None and rows.names != names:
             raise ValueError("its rows have other columns than its encoder")
-        self._pending = [] if rows is None or waits is True else [rows]
-        self._waiting = self._waiting_of(parts["waiting"], rows) if waits is True else None
+        self._pending = [] if rows is None or waits else [rows]
+        self._waiting = self._waiting_of(parts["waiting"], rows) if waits else None
         self._evidence = _evidence_of(parts["evidence"], len(names))
-        if waits is False and max(1, self._encoder.width_) < self._width():
-            raise ValueError("its encoder has fewer features than its ranker")
+        ahead = max(1, self._encoder.width_) - n_features
+        if not waits and not 0 <= ahead <= _MOST_AHEAD:
+            raise ValueError("its encoder has not the features of its ranker")
 
     def _waiting_of(self, arrays: Arrays, rows: Rows | None) -> Waiting:
         if rows is None:
@@ -584,6 +640,13 @@ class AdditiveRanker(CBRanker):
             return np.bincount(self._waiting.labels, minlength=2)
         return np.array(self._buffer.seen)
 
+    intercept_ = _of_rows_so_far("intercept_")
+    covariance_ = _of_rows_so_far("covariance_")
+    C_ = _of_rows_so_far("C_")
+    forgetting_ = _of_rows_so_far("forgetting_")
+    n_pairs_ = _of_rows_so_far("n_pairs_")
+    n_updates_ = _of_rows_so_far("n_updates_")
+
     @property
     def reach_(self) -> str:
         """What the learner that leads makes use of."""
@@ -597,6 +660,8 @@ class AdditiveRanker(CBRanker):
     def _by_column(self, X: Any) -> Floats:
         """Return what each column adds to the scores of encoded rows, a cross half to each."""
         width = self._width()
+        if not self._encoder.width_:  # no column moves
+            return np.zeros((X.shape[0], self._encoder.n_features_in_))
         owners, partners = self._encoder.owners_[:width], self._encoder.partners_[:width]
         crossed = partners >= 0
         share = sp.csr_array(
@@ -631,6 +696,125 @@ class AdditiveRanker(CBRanker):
         now = self._of_now()
         return now._by_column(now._check_rows(X, reset=False))
 
+    def effects(self) -> Effects:
+        """Return what columns do to scores, as of now.
+
+        Returns
+        -------
+        Effects
+            Its `terms`, how far each `moves` scores, and the methods behind `curve` and `cross`.
+        """
+        check_is_fitted(self)
+        now = self._of_now()
+        labels, rows = now.buffered_rows()
+        counts = np.bincount(labels, minlength=2)
+        shares = (now.n_seen_ / np.maximum(counts, 1))[labels]
+        model = now._model
+        return Effects(
+            now._encoder,
+            now._weights(),
+            model.Sigma if now._is_full() else model.variances,
+            now._unit_of_leader(),
+            rows,
+            shares / max(float(shares.sum()), 1.0),
+        )
+
+    def _unit_of_leader(self) -> float:
+        """Return the unit of what is served in that of the learner that leads."""
+        readout = int(self._mix()[0].argmax())
+        number, model = self._learners()[0]
+        weights = self._readout(model, readout, slice(None))
+        return (
+            self._served_anchor().unit / self._anchor(self._record, weights, number, readout).unit
+        )
+
+    def curve(self, column: Any) -> Curve:
+        """Return what a column adds to the score at its values, without its crosses.
+
+        Parameters
+        ----------
+        column : str or int
+            The column's name or position. A time has four: ``"when"`` is its trend, and
+            ``"when: month"``, ``"when: weekday"`` and ``"when: hour"`` are words.
+
+        Returns
+        -------
+        grid : ndarray or list of str
+            Of a number about a hundred values from the first to the last knot, of words the
+            categories, "other" and "missing" last where there are such, of a time moments.
+        effect : ndarray of shape (n_values,)
+            What the column adds to the score. Of a number or time it is relative to the median, of
+            words to their mean over the buffered rows, the classes weighed as they have come.
+        deviation : ndarray of shape (n_values,)
+            Standard deviation of the effect, by the covariance of the learner that leads, in the
+            unit of the scores.
+
+        Examples
+        --------
+        >>> from cbrank import AdditiveRanker
+        >>> from cbrank.datasets import load
+        >>> X, y, facts = load("diabetes")
+        >>> ranker = AdditiveRanker(random_state=0).fit(X, y)
+        >>> grid, effect, deviation = ranker.curve(1)
+        >>> bool(effect[0] < 0 < effect[-1])  # more glucose, more diabetes
+        True
+        """
+        return self.effects().curve(column)
+
+    def cross(self, column: Any, other: Any) -> Map:
+        """Return what the cross of two columns adds to the score, where there is one.
+
+        Parameters
+        ----------
+        column, other : str or int
+            Names or positions of the columns, in any order.
+
+        Returns
+        -------
+        grid, other_grid : ndarray or list of str
+            Values of the two columns.
+        effect : ndarray of shape (n_values, n_other_values)
+            What their cross adds; 0 where a number is at its median.
+        """
+        return self.effects().cross(column, other)
+
+    def explain(self, x: Any, among: Any = None) -> str:
+        """Say what moved the score of a row most.
+
+        Parameters
+        ----------
+        x : dict, array-like or data frame of one row
+            The row.
+        among : array-like, list of dict or data frame of shape (n_samples, n_columns), default=None
+            Rows to rank it among; itself need not be one of them.
+
+        Returns
+        -------
+        str
+            Its rank or score, and up to five terms with what they add, relative to a typical row
+            (numbers at their median, all else on average).
+
+        Examples
+        --------
+        >>> from cbrank import AdditiveRanker
+        >>> from cbrank.datasets import load
+        >>> X, y, facts = load("diabetes")
+        >>> ranker = AdditiveRanker(random_state=0).fit(X, y)
+        >>> ranker.explain(X[0], among=X)  # doctest: +ELLIPSIS
+        'ranked ... of 768: ...'
+        """
+        check_is_fitted(self)
+        now = self._of_now()
+        table = now._check_row(x)
+        row = now._encoded(table)
+        score = float(now._scores(row)[0])
+        text = f"score {score + now._intercept_now():.3g}"
+        if among is not None:
+            scores = now._scores(now._check_rows(among, reset=False))
+            count = len(scores) + (score not in scores)
+            text = f"ranked {1 + int((scores > score).sum()):,} of {count:,}"
+        return f"{text}: {now.effects().named(table, row)}"
+
 
 def _apart(arrays: Arrays) -> tuple[Arrays, dict[str, Arrays]]:
     """Return the arrays of CBR, and those of what an additive ranker has beside them."""
@@ -654,7 +838,9 @@ def _evidence_of(arrays: Arrays, columns: int) -> Evidence | None:
         evidence.columns.dtype == evidence.owners.dtype == np.int64
         and evidence.columns.ndim == evidence.owners.ndim == 1
         and np.isin(evidence.columns, np.arange(columns)).all()
+        and (np.diff(evidence.columns) > 0).all()
         and np.isin(evidence.owners, evidence.columns).all()
+        and (np.diff(evidence.owners) >= 0).all()
         and all(
             array.shape == (cells, cells) and array.dtype == np.float64 and np.isfinite(array).all()
             for array in evidence[2:]
@@ -677,10 +863,6 @@ def _milestone(rows: int) -> int:
 def _narrow(model: Any, features: Places) -> None:
     """Give features of a model, which have taught it nothing so far, a slight prior."""
     _set_prior(model, features, _SLIGHT)
-
-
-def _widen_prior(model: Any, features: Places) -> None:
-    _set_prior(model, features, 1.0)
 
 
 def _set_prior(model: Any, features: Places, variance: float) -> None:

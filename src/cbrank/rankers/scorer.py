@@ -372,7 +372,7 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             The share of (positive, negative) pairs ranked right, ties counted half.
         """
         scores = self.decision_function(X)
-        labels = checks.encode(checks.check_labels(y, X), self.classes_)
+        labels = checks.encode(checks.check_labels(y, scores), self.classes_)
         weights = checks.check_weights(sample_weight, scores)
         if np.isfinite(scores).all() and len(np.unique(labels[weights > 0])) == 2:
             return auc_of(labels == 1, scores, weights)

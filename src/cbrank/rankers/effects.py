@@ -1,0 +1,464 @@
+"""What columns do to scores: curves with their deviations, maps of crosses, a sentence for a row.
+
+The score of a row is a sum over terms: a column of numbers or words is one, a time is four (its trend, month,
+weekday and hour), free text is one, and so is each cross of two columns. Terms are looked at relative to a
+typical row: a number to its median, all else to its mean over the buffered rows, classes weighed as they
+have come.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from math import floor, log10
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from cbrank.features.crosses import Coarse, Cross, values_of
+from cbrank.features.curves import NumberColumn, Pieces
+from cbrank.features.table import Table, Times, in_words
+from cbrank.features.text import TextColumn
+from cbrank.features.times import CALENDAR, TimeColumn
+from cbrank.features.words import BUCKETS, WordColumn
+
+if TYPE_CHECKING:
+    from cbrank.features import TableEncoder
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+_POINTS, _POINTS_OF_MAPS = 100, 64
+_DAY = 86400.0
+_MOST_NAMED = 5  # terms of a sentence
+_SLIGHT = 0.05  # of the largest: what moves a row less is not named
+_LONGEST_NUMBER = 6  # letters; a longer one is rounded
+OTHER, MISSING = "other", "missing"
+
+
+class Curve(NamedTuple):
+    """What a column adds to the score at its values.
+
+    Attributes
+    ----------
+    grid : ndarray or list of str
+        Values of a number, times, or the categories of words.
+    effect : ndarray of shape (n_values,)
+        What the column adds to the score there, more than at the median (numbers, times) or than
+        on average (words).
+    deviation : ndarray of shape (n_values,)
+        Standard deviations of the effects.
+    """
+
+    grid: Any
+    effect: Floats
+    deviation: Floats
+
+
+class Map(NamedTuple):
+    """What the cross of two columns adds to the score.
+
+    Attributes
+    ----------
+    grid, other_grid : ndarray or list of str
+        Values of the two columns.
+    effect : ndarray of shape (n_values, n_other_values)
+        What their cross adds there; 0 where a number is at its median.
+    """
+
+    grid: Any
+    other_grid: Any
+    effect: Floats
+
+
+class Term(NamedTuple):
+    """A part of the score.
+
+    Attributes
+    ----------
+    name : str
+        The column's, ``"when: month"`` for a part of a time, ``"age x city"`` for a cross.
+    kind : {"number", "word", "time", "text", "cross"}
+        What it is.
+    columns : tuple of int
+        Its columns, by position.
+    places : ndarray of int
+        Its features.
+    known : object
+        What the encoder knows of it.
+    """
+
+    name: str
+    kind: str
+    columns: tuple[int, ...]
+    places: Places
+    known: Any
+
+
+class Effects:
+    """What the columns of a ranker do to its scores, as of one moment.
+
+    Parameters
+    ----------
+    encoder : TableEncoder
+        What columns are.
+    weights : ndarray of shape (n_features,)
+        Weights of its features.
+    covariance : ndarray of shape (n_features, n_features) or (n_features,)
+        Their covariance, or their variances.
+    scale : float
+        What deviations are multiplied by, to be in the unit of the weights.
+    rows : ndarray or csr_array of shape (n_rows, n_features)
+        Rows that say what is typical.
+    shares : ndarray of shape (n_rows,)
+        How much each of them counts; they sum to 1.
+    """
+
+    def __init__(
+        self,
+        encoder: "TableEncoder",
+        weights: Floats,
+        covariance: Floats,
+        scale: float,
+        rows: Any,
+        shares: Floats,
+    ) -> None:
+        self._encoder, self._weights, self._covariance = encoder, weights, covariance
+        self._scale, self._rows, self._shares = scale, rows, shares
+        self._width = len(weights)
+        self._names = [*encoder.kinds_]
+        self.terms = [*self._all_terms()]
+        mean = np.asarray(shares @ rows).ravel() if len(shares) else np.zeros(self._width)
+        self._typical = np.zeros(self._width)
+        self._typical[: len(mean)] = mean[: self._width]
+        for term in self.terms:
+            if term.kind in {"number", "time"} and not isinstance(term.known, WordColumn):
+                _, places, middle = _middle_of(term.known)
+                inside = places < self._width
+                self._typical[term.places] = 0.0
+                self._typical[places[inside]] = middle[inside]
+
+    def _all_terms(self) -> Iterator[Term]:
+        owners, partners = self._encoder.owners_, self._encoder.partners_
+        for column, known in enumerate(self._encoder.known()):
+            own = np.flatnonzero((owners == column) & (partners < 0))
+            own, name = own[own < self._width], self._names[column]
+            if isinstance(known, TimeColumn):
+                for part in known.parts:
+                    places = np.array([*part.features.values(), part.other], np.int64)
+                    places = places[(places >= 0) & (places < self._width)]
+                    own = np.setdiff1d(own, places)
+                    if len(places):
+                        yield Term(part.name, "word", (column,), places, part)
+                yield Term(name, "time", (column,), own, known)
+            elif known is not None:
+                yield Term(name, known.kind, (column,), own, known)
+        for cross in self._encoder.crosses():
+            pair = cross.left.column, cross.right.column
+            places = cross.first + np.arange(len(cross.chosen))
+            name = f"{self._names[pair[0]]} x {self._names[pair[1]]}"
+            yield Term(name, "cross", pair, places[places < self._width], cross)
+
+    def term(self, column: Any) -> Term:
+        """Return the term of a column, by its name or position, or of a pair of columns.
+
+        Parameters
+        ----------
+        column : str, int or a pair of them
+            Such as ``"age"``, ``0``, ``"when: month"`` or ``("age", "city")``.
+
+        Returns
+        -------
+        Term
+            The term.
+        """
+        if isinstance(column, tuple | list):
+            pair = sorted(map(self._place, column))
+            for term in self.terms:
+                if term.kind == "cross" and sorted(term.columns) == pair:
+                    return term
+            raise ValueError(f"Columns {column[0]!r} and {column[1]!r} are not crossed.")
+        if isinstance(column, str) and column not in self._names:
+            for term in self.terms:
+                if term.name == column:
+                    return term
+        name = self._names[self._place(column)]
+        for term in self.terms:
+            if term.name == name and term.kind != "cross":
+                return term
+        kind = self._encoder.kinds_[name]
+        why = "has had no value so far" if kind == "empty" else "is left out"
+        raise ValueError(f"Column {name!r} {why}, so it adds nothing to scores.")
+
+    def _place(self, column: Any) -> int:
+        if column in self._names:
+            return self._names.index(column)
+        if not isinstance(column, str) and column in range(len(self._names)):
+            return int(column)
+        raise ValueError(f"There is no column {column!r}: the ranker knows {self._some_names()}.")
+
+    def _some_names(self) -> str:
+        more = len(self._names) - 8
+        return ", ".join(map(repr, self._names[:8])) + (f" and {more} more" if more > 0 else "")
+
+    # Curves --------------------------------------------------------------------------------------
+
+    def curve(self, column: Any) -> Curve:
+        """Return what a column adds to the score at its values, without its crosses.
+
+        Parameters
+        ----------
+        column : str or int
+            The column's name or position.
+
+        Returns
+        -------
+        Curve
+            Its grid, effects and deviations.
+        """
+        term = self.term(column)
+        known = term.known
+        if isinstance(known, TextColumn):
+            raise ValueError(  # noqa: TRY004
+                f"Column {term.name!r} is free text, which has no curve: `contributions` says what "
+                "it adds."
+            )
+        if isinstance(known, WordColumn):
+            names, places, Z = _of_words(known, term.places)
+            if term.name not in self._names:  # of a time: in the order of the calendar
+                order = sorted(range(len(names)), key=lambda at: CALENDAR.get(names[at], 24))
+                names, Z = [names[at] for at in order], Z[order]
+            return self._read(names, places, Z - self._typical_at(places))
+        grid, places, Z = _of_numbers(known)
+        return self._read(grid, places, Z - self._typical_at(places))
+
+    def marks(self, column: Any) -> Curve:
+        """Return what gaps and isolated values of a number or time add to the score.
+
+        Parameters
+        ----------
+        column : str or int
+            The column's name or position.
+
+        Returns
+        -------
+        Curve
+            The grid says "missing" or the value.
+        """
+        term = self.term(column)
+        known, names, marked = term.known, list[str](), list[int]()
+        if isinstance(known, NumberColumn) and known.curve is not None:
+            names = [f"{value:.6g}" for value in known.curve.sentinels]
+            marked = [*known.sentinels]
+        if isinstance(known, NumberColumn | TimeColumn) and known.gap >= 0:
+            names, marked = [*names, MISSING], [*marked, known.gap]
+        if not names:
+            return Curve([], np.zeros(0), np.zeros(0))
+        _, places, middle = _middle_of(known)
+        Z = np.hstack([np.eye(len(marked)), np.tile(-middle, (len(marked), 1))])
+        return self._read(names, np.concatenate([marked, places]).astype(np.int64), Z)
+
+    def _typical_at(self, places: Places) -> Floats:
+        return np.where(
+            places < self._width, self._typical[np.minimum(places, self._width - 1)], 0.0
+        )
+
+    def _read(self, grid: Any, places: Places, Z: Floats) -> Curve:
+        """Return effects and deviations of differences to the typical row in some features."""
+        inside = places < self._width  # the encoder may be ahead
+        places, Z = places[inside], Z[:, inside]
+        if self._covariance.ndim == 2:
+            squares = (Z * (Z @ self._covariance[np.ix_(places, places)])).sum(axis=1)
+        else:
+            squares = (Z * Z) @ self._covariance[places]
+        deviation = self._scale * np.sqrt(np.maximum(squares, 0.0))
+        return Curve(grid, Z @ self._weights[places], deviation)
+
+    # Crosses -------------------------------------------------------------------------------------
+
+    def cross(self, column: Any, other: Any) -> Map:
+        """Return what the cross of two columns adds to the score.
+
+        Parameters
+        ----------
+        column, other : str or int
+            Names or positions of the columns, in any order.
+
+        Returns
+        -------
+        Map
+            The two grids and the effects.
+        """
+        term = self.term((column, other))
+        cross: Cross = term.known
+        grids, values = zip(*map(self._side, (cross.left, cross.right)), strict=True)
+        weights = np.zeros((len(cross.left.groups), len(cross.right.groups)))
+        for pair, place in zip(cross.chosen, term.places, strict=False):
+            weights[pair] = self._weights[place]
+        effect = values[0] @ weights @ values[1].T
+        if self._place(column) == cross.left.column:
+            return Map(grids[0], grids[1], effect)
+        return Map(grids[1], grids[0], effect.T)
+
+    def _side(self, coarse: Coarse) -> tuple[Any, Floats]:
+        """Return a grid of a column that is crossed, and its coarse features there."""
+        known: Any = self._encoder.known()[coarse.column]
+        if isinstance(known, WordColumn):
+            words = {place: word for word, place in known.features.items()}
+            grid: Any = [
+                words.get(group[0], OTHER) if len(group) == 1 else OTHER for group in coarse.groups
+            ]
+            places = np.array([group[0] for group in coarse.groups])
+            Z = np.eye(len(grid))
+        else:
+            grid, places, Z = _of_numbers(known, _POINTS_OF_MAPS)
+        X = np.zeros((len(Z), self._encoder.width_))
+        X[:, places] = Z
+        return grid, values_of(coarse, X)
+
+    # How far terms move scores -------------------------------------------------------------------
+
+    def parts(self, rows: Any) -> Floats:
+        """Return what each term adds to the scores of encoded rows.
+
+        Parameters
+        ----------
+        rows : ndarray or csr_array of shape (n_rows, n_features)
+            Encoded rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_terms)
+            The parts, in the order of `terms`; with the intercept they sum to scores.
+        """
+        sizes = [len(term.places) for term in self.terms]
+        places = np.concatenate([np.zeros(0, np.int64), *(term.places for term in self.terms)])
+        entries = self._weights[places], (places, np.repeat(np.arange(len(sizes)), sizes))
+        shares = sp.csr_array(entries, shape=(self._width, len(sizes)))
+        found = rows[:, : self._width] @ shares
+        return np.asarray(found.todense() if sp.issparse(found) else found)
+
+    def moves(self, rows: Any = None) -> Floats:
+        """Return how far each term moves scores: the standard deviation of what it adds.
+
+        Parameters
+        ----------
+        rows : ndarray or csr_array of shape (n_rows, n_features), default=None
+            Encoded rows; the buffered ones if None.
+
+        Returns
+        -------
+        ndarray of shape (n_terms,)
+            The standard deviations, in the order of `terms`.
+        """
+        if rows is not None:
+            return np.asarray(self.parts(rows).std(axis=0))
+        if not len(self._shares):
+            return np.zeros(len(self.terms))
+        parts = self.parts(self._rows)
+        return np.sqrt(self._shares @ (parts - self._shares @ parts) ** 2)
+
+    # A sentence for a row ------------------------------------------------------------------------
+
+    def named(self, table: Table, row: Any) -> str:
+        """Return what moved the score of a row most, away from that of a typical row.
+
+        Parameters
+        ----------
+        table : Table
+            The row.
+        row : ndarray or csr_array of shape (1, n_features)
+            The same, encoded.
+
+        Returns
+        -------
+        str
+            Such as ``"tenure 2 +1.2, contract=Monthly +0.8, age x city -0.3"``.
+        """
+        added = (self.parts(row) - self.parts(self._typical[None, :]))[0]
+        order = np.argsort(-np.abs(added), kind="stable")[:_MOST_NAMED]
+        largest = float(np.abs(added).max(initial=0.0))
+        if not largest > 0.0:
+            return "as a typical row"
+        digits = max(0, 1 - floor(log10(largest)))
+        return ", ".join(
+            f"{self._phrase(self.terms[at], table, row)} {added[at]:+.{digits}f}"
+            for at in order
+            if abs(added[at]) >= _SLIGHT * largest
+        )
+
+    def _phrase(self, term: Term, table: Table, row: Any) -> str:
+        if term.kind in {"cross", "text"}:
+            return term.name
+        if term.kind == "word" and term.name != self._names[term.columns[0]]:  # of a time
+            words = {place: word for word, place in term.known.features.items()}
+            on = [words.get(place, OTHER) for place in term.places.tolist() if row[0, place] != 0.0]
+            return f"{term.name}={on[0]}" if on else term.name
+        cells = table.columns[term.columns[0]]
+        cell = in_words(cells)
+        if cell.codes[0] < 0:
+            return f"{term.name} {MISSING}"
+        text = cell.values[cell.codes[0]]
+        if isinstance(cells, np.ndarray) and len(text) > _LONGEST_NUMBER:
+            text = f"{cells[0]:.4g}"
+        elif isinstance(cells, Times):
+            text = text.partition("T")[0]
+        return f"{term.name}={text}" if term.kind == "word" else f"{term.name} {text}"
+
+
+def _grid_of(known: NumberColumn, points: int) -> Floats:
+    """Return values of a column from its first to its last knot; each piece has its share of them."""
+    curve = known.curve
+    if curve is None:
+        return np.unique(known.waiting)
+    if not len(curve.knots):
+        return np.unique([curve.low, curve.high])
+    count = max(1, points // (len(curve.knots) - 1))
+    share = np.arange(count) / count
+    # Written so that the largest numbers do not overflow.
+    parts = [low * (1.0 - share) + high * share for low, high in pairwise(curve.knots.tolist())]
+    return np.unique(np.concatenate([*parts, curve.knots[-1:]]))
+
+
+def _of_numbers(
+    known: NumberColumn | TimeColumn, points: int = _POINTS
+) -> tuple[Any, Places, Floats]:
+    """Return a grid of a column, its features and their values there."""
+    if isinstance(known, NumberColumn):
+        return _encoded(known, _grid_of(known, points))
+    return _encoded(known, _grid_of(known.days, points))
+
+
+def _middle_of(known: NumberColumn | TimeColumn) -> tuple[Any, Places, Floats]:
+    """Return the median of a column, its features and their values there."""
+    curve = known.curve if isinstance(known, NumberColumn) else known.days.curve
+    grid, places, Z = _encoded(known, np.array([np.nan if curve is None else curve.median]))
+    return grid, places, Z[0]
+
+
+def _encoded(known: NumberColumn | TimeColumn, values: Floats) -> tuple[Any, Places, Floats]:
+    if isinstance(known, NumberColumn):
+        pieces = Pieces([(known, 0)])
+        return values, pieces.features, pieces.encoded(values[:, None])
+    seconds = (known.first or 0.0) + _DAY * values
+    years, days, _ = known.taken_apart(Times(seconds))
+    pieces = Pieces([(known.year, 0), (known.days, 1)])
+    moments = np.where(np.isnan(seconds), 0.0, seconds).round().astype("M8[s]")
+    return moments, pieces.features, pieces.encoded(np.column_stack([years, days]))
+
+
+def _of_words(known: WordColumn, own: Places) -> tuple[list[str], Places, Floats]:
+    """Return the categories of a column, its features and their values there."""
+    if known.only:
+        return [known.only], np.zeros(0, np.int64), np.zeros((1, 0))
+    groups: dict[str, list[int]] = {}
+    if known.buckets >= 0:  # what they add on average
+        groups[OTHER] = [*range(known.buckets, known.buckets + BUCKETS)]
+    elif known.other >= 0:
+        groups[OTHER] = [known.other]
+    if known.gap >= 0:
+        groups[MISSING] = [known.gap]
+    names = [*known.features, *groups]
+    found = [[place] for place in known.features.values()] + [*groups.values()]
+    Z = np.stack([np.isin(own, group) / len(group) for group in found])
+    return names, own, Z
