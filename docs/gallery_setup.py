@@ -13,6 +13,8 @@ READING_ORDER = [
     "plot_choosing.py",
     "plot_text.py",
     "plot_csv.py",
+    "plot_table.py",
+    "plot_curves.py",
     "plot_algorithm.py",
     "plot_baselines.py",
     "plot_weights.py",

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from cbrank import kernels
+from cbrank.rankers.additive import AdditiveRanker
 from cbrank.rankers.base import Ranker
 from cbrank.streams import StreamScaler
 
@@ -82,6 +83,11 @@ def to_onnx(
     >>> [node.op_type for node in to_onnx(ranker).graph.node]
     ['MatMul', 'Add']
     """
+    if isinstance(ranker, AdditiveRanker):
+        raise ValueError(  # noqa: TRY004
+            "an AdditiveRanker takes tables, with words, times and gaps, and an ONNX scorer takes "
+            "rows of numbers: score by cbrank.load, or export a CBRanker."
+        )
     try:
         from onnx import TensorProto, checker, helper, parser  # noqa: PLC0415
     except ModuleNotFoundError as error:

@@ -12,7 +12,7 @@ from scipy.special import expit
 from sklearn.base import clone
 
 from cbrank.locking import Owner
-from cbrank.rankers import CBRanker, checks
+from cbrank.rankers import AdditiveRanker, CBRanker, checks
 from cbrank.rankers.base import Ranker
 
 try:
@@ -35,6 +35,9 @@ class RankingClassifier(Owner, MiniBatchClassifier):
     Features are told apart by name: each gets a column when it first appears, and is zero in rows
     that lack it. Rankers with a matrix of all features (full covariance) learn from dense rows, all
     others from sparse ones, where a row costs what it has in it however many features there are.
+
+    An `AdditiveRanker` takes rows as they are, with words, numbers, times and gaps: a key that a row
+    lacks is a gap. Its columns are the keys of the first 256 rows; keys that come later are left out.
 
     Parameters
     ----------
@@ -85,6 +88,7 @@ class RankingClassifier(Owner, MiniBatchClassifier):
         self._labels = (
             set() if classes is None else set(checks.check_classes(list(classes)).tolist())
         )
+        self._reads_tables = isinstance(self.ranker, AdditiveRanker)
         self._held: list[Batch] = []
         self._columns: dict[Any, int] = {}
         self._learner: Ranker | None = None  # it may be wider than there are features
@@ -93,6 +97,7 @@ class RankingClassifier(Owner, MiniBatchClassifier):
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"ranker": CBRanker(random_state=0)}
         yield {"ranker": CBRanker(covariance="diagonal", random_state=0)}
+        yield {"ranker": AdditiveRanker(random_state=0)}
 
     @property
     def ranker_(self) -> Ranker:
@@ -103,6 +108,8 @@ class RankingClassifier(Owner, MiniBatchClassifier):
             )
         with self._own.lock:
             ranker = copy.deepcopy(self._learner)
+        if self._reads_tables:
+            return ranker
         ranker.resize(max(1, len(self._columns)))
         if self._columns and all(isinstance(name, str) for name in self._columns):
             ranker.feature_names_in_ = np.array(self.feature_names_, dtype=object)
@@ -111,6 +118,9 @@ class RankingClassifier(Owner, MiniBatchClassifier):
     @property
     def feature_names_(self) -> list[Any]:
         """The features in the order of their columns."""
+        if self._reads_tables and self._learner is not None:
+            names: list[Any] = self._learner.feature_names_in_.tolist()
+            return names
         return list(self._columns)
 
     # Learning ----------------------------------------------------------------------------------
@@ -121,10 +131,14 @@ class RankingClassifier(Owner, MiniBatchClassifier):
         Parameters
         ----------
         x : dict
-            Its features: finite numbers by name.
+            Its features by name: finite numbers, or cells of any kind for an `AdditiveRanker`.
         y : bool, int or str
             Its label.
         """
+        if self._reads_tables:
+            with self._own.lock:
+                self._learn_rows([], _Cells([x]), [y])
+            return
         values = _numbers(x)
         with self._own.lock:
             if self._learner is None:
@@ -155,7 +169,10 @@ class RankingClassifier(Owner, MiniBatchClassifier):
             raise ValueError(f"X has more than one column {twice!r}: give each its own name.")
         if len(X):
             with self._own.lock:
-                self._learn_rows(names, _table(X), y)
+                if self._reads_tables:
+                    self._learn_rows([], _Cells(X.to_dict(orient="records")), y)
+                else:
+                    self._learn_rows(names, _table(X), y)
 
     def _learn_rows(self, names: list[Any], rows: Any, y: Any) -> None:
         """Learn from rows, or hold them until both labels are known."""
@@ -194,6 +211,14 @@ class RankingClassifier(Owner, MiniBatchClassifier):
         labels: NDArray[Any],
         classes: NDArray[Any] | None = None,
     ) -> None:
+        if isinstance(rows, _Cells):
+            if known := hasattr(learner, "feature_names_in_"):
+                rows = _Cells(_with_known(learner, row) for row in rows)
+            if known and len(rows) == 1:
+                learner.learn_one(rows[0], labels[0])
+            else:
+                learner.partial_fit([*rows], labels, classes)
+            return
         columns = self._place(names)
         learner.partial_fit(self._rows(columns, rows), labels, classes)
 
@@ -257,7 +282,10 @@ class RankingClassifier(Owner, MiniBatchClassifier):
             The probability of the negative and of the positive label. Before any row this is one
             half each; of the one label known so far, one.
         """
-        values = _numbers(x)
+        if self._reads_tables and self._learner is not None:
+            found = self._learner.predict_proba([_with_known(self._learner, x)])[0]
+            return dict(zip(self._learner.classes_.tolist(), found.tolist(), strict=True))
+        values = np.zeros(0) if self._reads_tables else _numbers(x)
         if self._learner is None:
             return self._uninformed()
         score = np.dot(values, self._weights(self._learner, x))
@@ -279,7 +307,11 @@ class RankingClassifier(Owner, MiniBatchClassifier):
         DataFrame
             A column for each label.
         """
-        rows = _table(X)
+        if self._reads_tables and self._learner is not None and len(X):
+            cells = [_with_known(self._learner, x) for x in X.to_dict(orient="records")]
+            found = self._learner.predict_proba(cells)
+            return type(X)(found, index=X.index, columns=self._learner.classes_.tolist())
+        rows = np.zeros((len(X), 0)) if self._reads_tables else _table(X)
         if self._learner is None:
             return type(X)(self._uninformed(), index=X.index)
         scores = rows @ self._weights(self._learner, X.columns)
@@ -306,6 +338,25 @@ class RankingClassifier(Owner, MiniBatchClassifier):
         if np.ndim(score) == 0:
             positive = positive[0]
         return dict(zip(learner.classes_.tolist(), [1.0 - positive, positive], strict=True))
+
+
+class _Cells(list[Any]):
+    """Rows as they are: dictionaries, of which some can be chosen."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self), 0
+
+    def __getitem__(self, rows: Any) -> Any:
+        if isinstance(rows, np.ndarray):
+            return _Cells(row for row, chosen in zip(self, rows, strict=True) if chosen)
+        return super().__getitem__(rows)
+
+
+def _with_known(learner: Ranker, x: dict[Any, Any]) -> dict[Any, Any]:
+    """Return a row that has a key which the learner knows: a gap if there is no other."""
+    first = learner.feature_names_in_[0]
+    return x if first in x else {**x, first: None}
 
 
 def _of_weight(batches: list[Batch], learner: Ranker, classes: NDArray[Any]) -> list[Batch]:

@@ -3,11 +3,11 @@
 import copy
 import pickle
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
 import pytest
+from disturbances import at_once
 from learners import RANKERS, SPARSE, arrays, make
 from scipy import sparse
 from sklearn.base import clone
@@ -18,18 +18,6 @@ from cbrank import CBRanker, OAMRanker
 from cbrank.metrics import ProgressiveAUC
 from cbrank.river import RankingClassifier
 from cbrank.streams import StreamScaler
-
-
-def at_once(*steps):
-    """Run steps in threads that start together; raise what any of them raises."""
-    start = threading.Barrier(len(steps))
-
-    def run(step):
-        start.wait()
-        return step()
-
-    with ThreadPoolExecutor(len(steps)) as pool:
-        return [future.result() for future in [pool.submit(run, step) for step in steps]]
 
 
 def rows(count, width, density=1.0, seed=0):

@@ -22,7 +22,7 @@ from cbrank.dask import blocks, cluster, tasks
 from cbrank.dask.blocks import Blocks
 from cbrank.dask.files import Files, Scale
 from cbrank.dask.tasks import Partition, Seed
-from cbrank.rankers import CBRanker, CBRankerCV
+from cbrank.rankers import AdditiveRanker, CBRanker, CBRankerCV
 from cbrank.streams import Columns
 
 # The model is part of the graph of tasks; that it may be large is no reason for Dask to warn.
@@ -119,6 +119,9 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     * C "auto": a copy of the ranker chooses C by the first rows of up to 16 partitions, and all
       partitions are learned with it.
+    * `AdditiveRanker`: one copy learns the first rows of up to 16 partitions, some 8,000 in all, and
+      so decides what columns are; the other rows of all partitions go on from it. Frames and arrays
+      may have words and gaps.
     * `shuffle`: `fit` and `partial_fit` take the rows of each partition in random order; those of a
       file are shuffled chunk by chunk.
     * `n_passes`: passes over a partition before it is merged, whereas `rounds` learns from all
@@ -251,17 +254,21 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 "to_local()."
             )
         client, chosen = cluster.client_or_default(self.client), None
+        known: dict[int, int] = {}
         number = check_random_state(self.ranker.random_state).randint(2**31 - 1)
         seed = Seed(int(number), self.ranker.shuffle)
         with cluster.messages_logged(client), dask.config.set(_ANY_SIZE):
-            if prior is None:
+            if prior is None and isinstance(self.ranker, AdditiveRanker):
+                chosen, known = self._start_table(client, partitions, seed, classes)
+                model = delayed(chosen, traverse=False)
+            elif prior is None:
                 model, chosen = self._start(client, partitions, seed, classes)
             else:
                 model = delayed(prior, traverse=False)
             for round_ in range(1, self.rounds + 1):
                 label = f"Round {round_} of {self.rounds}" if self.rounds > 1 else "Partitions"
                 parts, again = partitions.parts(), round_ > 1
-                model = self._round(client, label, parts, model, seed, again=again)
+                model = self._round(client, label, parts, model, seed, known, again=again)
             merged = model.result()
         self._keep(merged, chosen, partitions, anew=prior is None)
         return self
@@ -296,6 +303,29 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ranker.set_params(C=chosen.C_)
         return delayed(tasks.start)(ranker, schema), chosen
 
+    def _start_table(
+        self, client: Client, partitions: Partitions, seed: Seed, classes: ArrayLike | None
+    ) -> tuple[Any, dict[int, int]]:
+        """Return the ranker that decided what columns are, and how many rows of partitions it took."""
+        if isinstance(partitions, Files):
+            raise ValueError(  # noqa: TRY004
+                "AdditiveRanker takes tables as they are, and files are read as numbers: read them "
+                "by dask.dataframe (read_csv, read_parquet) and fit the frame."
+            )
+        labels = partitions.schema(client, self.ranker, classes).classes
+        every = partitions.parts()
+        for parts in (tasks.evenly_spaced(every), every):
+            heads = [delayed(tasks.head_of_table)(part, seed, len(parts)) for part in parts]
+            numbers = [part.number for part in parts]
+            first = delayed(tasks.begun)(heads, clone(self.ranker), labels, numbers)
+            ranker = client.compute(first).result()
+            if ranker.__sklearn_is_fitted__() and not ranker.waits:
+                return ranker, dict.fromkeys(numbers, tasks.share_of(len(parts)))
+        raise ValueError(
+            "The partitions have too few rows, or rows of weight above zero, to decide what columns "
+            "are, which takes 256: use AdditiveRanker on the rows in memory."
+        )
+
     def _round(
         self,
         client: Client,
@@ -303,11 +333,15 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         parts: Sequence[Partition],
         prior: Any,
         seed: Seed,
+        known: dict[int, int],
         *,
         again: bool,
     ) -> Any:
         """Learn from all partitions; return the merged ranker, which stays on the cluster."""
-        learned = [delayed(tasks.learn)(part, prior, seed, again) for part in parts]
+        learned = [
+            delayed(tasks.learn)(part, prior, seed, again, known.get(part.number, 0))
+            for part in parts
+        ]
         merged = tasks.tree_reduced(learned, lambda some: delayed(tasks.merged)(some, prior))
         model = delayed(tasks.end_of_round)(merged, prior, len(parts))
         shown = self.progress and cluster.at_terminal()
@@ -328,7 +362,7 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             for name in ("Cs_", "progressive_auc_path_", "columns_"):
                 self.__dict__.pop(name, None)
         self.ranker_ = merged
-        if chosen is not None:
+        if chosen is not None and chosen.C == "auto":
             self.Cs_, self.progressive_auc_path_ = chosen.Cs_, chosen.progressive_auc_path_
         if isinstance(partitions, Files):
             self.columns_, self._scale = deepcopy(partitions.columns), partitions.scale
@@ -343,7 +377,8 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _parameters(self, chosen: float) -> dict[str, Any]:
         """Return the ranker's parameters, with the C chosen in the place of "auto"."""
         given: dict[str, Any] = self.ranker.get_params(deep=False)
-        return given | {"C": chosen} if self.ranker.C == "auto" else given
+        chooses = self.ranker.C == "auto" and not isinstance(self.ranker, AdditiveRanker)
+        return given | {"C": chosen} if chooses else given
 
     def _known_columns(self) -> Columns:
         if not hasattr(self, "columns_"):

@@ -63,9 +63,12 @@ class Seed(NamedTuple):
     number: int
     shuffle: bool
 
-    def generator(self, partition: Partition, prior: "CBRanker") -> np.random.Generator:
+    def generator(
+        self, partition: Partition, prior: "CBRanker | None" = None
+    ) -> np.random.Generator:
         """Return the generator of a partition, another one in each round and call."""
-        return np.random.default_rng([self.number, int(prior.n_seen_.sum()), partition.number])
+        seen = 0 if prior is None else int(prior.n_seen_.sum())
+        return np.random.default_rng([self.number, seen, partition.number])
 
 
 # Learning -----------------------------------------------------------------------------------------
@@ -80,15 +83,26 @@ def start(ranker: "CBRanker", schema: Schema) -> "CBRanker":
     return ranker
 
 
-def learn(partition: Partition, prior: "CBRanker", seed: Seed, again: bool = False) -> "CBRanker":
-    """Return what `prior` becomes by learning from a partition, perhaps not for the first time."""
+def learn(
+    partition: Partition, prior: "CBRanker", seed: Seed, again: bool = False, known: int = 0
+) -> "CBRanker":
+    """Return what `prior` becomes by learning from a partition, perhaps not for the first time.
+
+    The first `known` rows of the first chunk are those of `first_rows`, which it has learned from.
+    """
     random, ranker = seed.generator(partition, prior), deepcopy(prior)
     ranker.reseed(int(random.integers(1, 2**63)))
-    order = random if seed.shuffle else None
     try:
         for number in range(ranker.n_passes):
             take = ranker.learn_again if again or number else ranker.partial_fit
-            for X, y, weights in partition.chunks(order, ranker.n_features_in_):
+            first = known and not again and not number
+            order = (seed.generator(partition) if first else random) if seed.shuffle else None
+            for place, chunk in enumerate(partition.chunks(order, ranker.n_features_in_)):
+                X, y, weights = (
+                    _rows_of(chunk, slice(known, None)) if first and not place else chunk
+                )
+                if not len(y):
+                    continue
                 partition.widen(ranker, X.shape[1])
                 with compiled_once(type(ranker).__name__):
                     take(X, y, sample_weight=weights)
@@ -121,18 +135,46 @@ def evenly_spaced(parts: Sequence[Item]) -> list[Item]:
     return [parts[int(place)] for place in places]
 
 
+def share_of(partitions: int) -> int:
+    """Return how many rows of each partition are among the first rows."""
+    return math.ceil(_FIRST_ROWS / partitions)
+
+
 def first_rows(partition: Partition, prior: "CBRanker", seed: Seed, partitions: int) -> list[Chunk]:
     """Return a partition's share of the rows that choose C, as one chunk, or none if it is empty."""
     order = seed.generator(partition, prior) if seed.shuffle else None
-    rows = slice(math.ceil(_FIRST_ROWS / partitions))
+    rows = slice(share_of(partitions))
     try:
         with contextlib.closing(partition.chunks(order, prior.n_features_in_)) as chunks:
-            return [
-                (_safe_indexing(X, rows), y[rows], None if weights is None else weights[rows])
-                for X, y, weights in itertools.islice(chunks, 1)
-            ]
+            return [_rows_of(chunk, rows) for chunk in itertools.islice(chunks, 1)]
     except ValueError as error:
         raise partition.located(error, prior) from None
+
+
+def _rows_of(chunk: Chunk, rows: slice) -> Chunk:
+    X, y, weights = chunk
+    return _safe_indexing(X, rows), y[rows], None if weights is None else weights[rows]
+
+
+def head_of_table(partition: Partition, seed: Seed, partitions: int) -> list[Chunk]:
+    """Return a partition's share of the rows that decide what columns are."""
+    order = seed.generator(partition) if seed.shuffle else None
+    with contextlib.closing(partition.chunks(order, 0)) as chunks:
+        rows = slice(share_of(partitions))
+        return [_rows_of(chunk, rows) for chunk in itertools.islice(chunks, 1)]
+
+
+def begun(heads: Sequence[Sequence[Chunk]], ranker: Any, classes: Any, names: Sequence[int]) -> Any:
+    """Return the ranker that has learned the first rows, and so decided what columns are."""
+    ranker = deepcopy(ranker)
+    for number, head in zip(names, heads, strict=True):
+        for X, y, weights in head:
+            try:
+                with compiled_once(type(ranker).__name__):
+                    ranker.partial_fit(X, y, classes=classes, sample_weight=weights)
+            except ValueError as error:
+                raise ValueError(f"Partition {number}: {error}") from None
+    return ranker
 
 
 def halved(heads: Iterable[Sequence[Chunk]], prior: "CBRanker") -> "CBRanker":

@@ -53,8 +53,8 @@ def _read(X: Any, wanted: Sequence[str] | None) -> Table:
             "sparse rows by CBRanker, which takes them as they are."
         )
     if isinstance(X, Mapping):
-        if not all(map(_is_column, X.values())):
-            return _of_dictionaries([X], wanted)
+        if rows := dictionaries_of(X):
+            return _of_dictionaries(rows, wanted)
         return _of_columns([*X], lambda at: X[at], wanted, of_any)
     if hasattr(X, "collect_schema") and not hasattr(X, "get_columns"):
         raise ValueError("X is a LazyFrame, which has no rows yet: collect it first.")
@@ -62,9 +62,22 @@ def _read(X: Any, wanted: Sequence[str] | None) -> Table:
         return _of_columns(X.columns, X.get_column, wanted, of_polars)
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         return _of_pandas(X, wanted)
-    if isinstance(X, list | tuple) and X and isinstance(X[0], Mapping):
-        return _of_dictionaries(X, wanted)
+    if rows := dictionaries_of(X):
+        return _of_dictionaries(rows, wanted)
     return _of_array(X, wanted)
+
+
+def dictionaries_of(X: Any) -> Sequence[Mapping[Any, Any]]:
+    """Return rows that are dictionaries; none if they are anything else.
+
+    Examples
+    --------
+    >>> dictionaries_of({"age": 31}), dictionaries_of({"age": [31, 32]})
+    ([{'age': 31}], ())
+    """
+    if isinstance(X, Mapping):
+        return () if all(map(_is_column, X.values())) else [X]
+    return X if isinstance(X, list | tuple) and X and isinstance(X[0], Mapping) else ()
 
 
 def _is_column(values: Any) -> bool:

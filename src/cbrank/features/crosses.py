@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 COARSE = 3  # pieces of a column of numbers: 4 cost nearly twice as much and rank no better
-_WORDS = 7  # categories of a column of words that are crossed one by one
+WORDS = 7  # categories of a column of words that are crossed one by one
 _SIDE = 1.87  # so that crosses of pieces spread about half as far as the pieces themselves
 _PRIOR = 3.0  # of the sum of v in a cell: a few rows alone say little
 _FEW_ROWS = 5  # a cell with fewer is expected to say nothing
@@ -51,8 +51,8 @@ def coarse_of(column: int, known: Any) -> Coarse | None:
     """Return the coarse features of a column, or None if it has nothing to cross."""
     if isinstance(known, WordColumn):
         places = [*known.features.values()]
-        groups = [(place,) for place in places[:_WORDS]]
-        rest = (*places[_WORDS:], *((known.other,) if known.other >= 0 else ()))
+        groups = [(place,) for place in places[:WORDS]]
+        rest = (*places[WORDS:], *((known.other,) if known.other >= 0 else ()))
         groups += [rest] if rest else []
         ones = (1.0,) * len(groups)
         return Coarse(column, tuple(groups), ones, (0.0,) * len(groups), 0.0, True)
@@ -114,7 +114,7 @@ def cells_of(coarse: Coarse | None, X: Floats, count: int) -> Floats:
 
 def n_cells(coarse: Coarse) -> int:
     """Return how many cells a column has, some of which may be empty."""
-    return _WORDS + 1 if coarse.is_words else COARSE
+    return WORDS + 1 if coarse.is_words else COARSE
 
 
 class Evidence(NamedTuple):

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from itertools import pairwise
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -17,6 +18,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from cbrank.features.containers import read_table
 from cbrank.features.crosses import Coarse, Cross, Evidence
 from cbrank.features.encoding import Encoding, Known, Settings, is_text
+from cbrank.features.joining import joined
 from cbrank.features.table import Table
 from cbrank.locking import Owner
 
@@ -278,7 +280,38 @@ class TableEncoder(Owner, TransformerMixin, BaseEstimator):
         """The pairs of columns that are crossed."""
         encoding = self._current()
         names = encoding.settings.names
-        return [(names[each.left.column], names[each.right.column]) for each in encoding.crosses]
+        pairs = [(each.left.column, each.right.column) for each in encoding.crosses]
+        return [(names[one], names[other]) for one, other in dict.fromkeys(pairs)]
+
+    @classmethod
+    def joined(
+        cls, encoders: Sequence[Self], shared: Self | None, room: int
+    ) -> tuple[Self, list[NDArray[np.int64]]]:
+        """Return the encoder that has the features of several, and where it has those of each.
+
+        Parameters
+        ----------
+        encoders : sequence of TableEncoder
+            Encoders that settled their first rows together, or went on from `shared`.
+        shared : TableEncoder, optional
+            What they went on from.
+        room : int
+            How many features of crosses there may be.
+
+        Returns
+        -------
+        TableEncoder
+            An encoder that goes on from what all have seen.
+        list of ndarray
+            The places of each one's features; -1 for crosses that found no room.
+        """
+        known = None if shared is None else shared._encoding
+        encoding, places = joined([each._encoding for each in encoders], known, room)
+        whole = deepcopy(encoders[0])
+        begun = 0 if shared is None else shared._settled
+        whole._encoding, whole._waiting = encoding, []
+        whole._settled = begun + sum(each._settled - begun for each in encoders)
+        return whole, places
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Learn anew: the first 512 rows decide, the others add to it.

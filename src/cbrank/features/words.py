@@ -89,7 +89,7 @@ class WordColumn:
         if self.buckets >= 0 or not new:
             return state
         twice = [word for word, met in new.items() if met > 1 or word in self.once]
-        free = self.most - len(self.features)
+        free = max(0, self.most - len(self.features))  # of several encoders, there may be more
         if len(twice) > free:  # the most frequent; the sort keeps the order of those alike
             twice = sorted(twice, key=lambda word: -new[word])
         chosen = {word: ledger.add(self.owner, f"{self.name}={word}") for word in twice[:free]}

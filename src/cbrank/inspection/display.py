@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbrank.plotting import matplotlib, write_figure
-from cbrank.rankers.additive import AdditiveRanker
 from cbrank.rankers.effects import Curve, Effects, Term
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from cbrank.rankers.additive import AdditiveRanker
 
 _HIGH, _LOW = "#0072B2", "#D55E00"  # told apart by colour-blind readers
 _LONGEST_TITLE, _LONGEST_WORD = 26, 14
@@ -88,7 +89,7 @@ class CurvesDisplay:
     @classmethod
     def from_estimator(
         cls,
-        ranker: AdditiveRanker,
+        ranker: "AdditiveRanker",
         columns: Sequence[Any] | None = None,
         X: Any = None,
         *,
@@ -185,7 +186,7 @@ class CurvesDisplay:
 
 
 def panels_of(
-    ranker: AdditiveRanker, columns: Sequence[Any] | None = None, X: Any = None, n: int = 9
+    ranker: "AdditiveRanker", columns: Sequence[Any] | None = None, X: Any = None, n: int = 9
 ) -> list[Panel]:
     """Return what to draw; all that can be drawn, those first that move scores most, if not told.
 

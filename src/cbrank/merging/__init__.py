@@ -8,6 +8,7 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,15 +76,22 @@ def merge(rankers: "Sequence[CBRanker]", prior: "CBRanker | None" = None) -> "CB
     refuse_different(parts, start)
     if len(parts) == 1:
         return deepcopy(parts[0])
+    parts, start, finish = parts[0].together(parts, start)
+    merged: CBRanker = finish(_merged(parts, start) if len(parts) > 1 else deepcopy(parts[0]))
+    return merged
+
+
+def _merged(parts: "Sequence[CBRanker]", start: "CBRanker | None") -> "CBRanker":
+    """Return the ranker of all rows of rankers with the same features."""
     learned = [part.learned() for part in parts]
     known = start.learned() if start else None
     chosen = learners.chosen(learned, known)
-    fresh = parts[0].prior() if known is None else None
+    begun = cache(partial(learners.before, prior=known, fresh=parts[0].prior))
     models = {}
     with kernels.threads.one_thread:
         for number, each in chosen.items():
             own = [part.models[place] for place, part in zip(each, learned, strict=True)]
-            models[number] = gaussians.merged(own, learners.before(number, known, fresh))
+            models[number] = gaussians.merged(own, [*map(begun, each)], begun(number))
     buffer = buffers.merged(
         [part.buffer for part in learned],
         known.buffer if known else None,
@@ -92,7 +100,7 @@ def merge(rankers: "Sequence[CBRanker]", prior: "CBRanker | None" = None) -> "CB
     records, began = [part.record for part in learned], known.record if known else None
     rows, weights = [part.buffered_rows() for part in parts], record.shares(records, began)
     kept = record.merged(records, began)
-    whole = type(learned[0])(models, buffer, kept, learned[0].halving)
+    whole = type(learned[0])(models, buffer, kept, learners.halving_of(chosen, learned))
     kept = learners.taken_over(whole, chosen, learned, rows, weights)
     return parts[0].like(whole._replace(record=kept))
 
@@ -104,10 +112,12 @@ def tempered(merged: "CBRanker", prior: "CBRanker", shards: int) -> "CBRanker":
     much, above all where a diagonal cannot know that they are the same. What the prior is sure of
     counts sqrt(shards) times against a move, so that it is between the sum and the average.
     """
-    learned, known = merged.learned(), prior.learned()
+    [merged], begun, _ = merged.together([merged], prior)
+    assert begun is not None
+    learned, known = merged.learned(), begun.learned()
     with kernels.threads.one_thread:
         models = {
-            number: gaussians.tempered(model, learners.before(number, known, None), shards)
+            number: gaussians.tempered(model, learners.before(number, known, merged.prior), shards)
             for number, model in learned.models.items()
         }
     whole, rows = learned._replace(models=models), [merged.buffered_rows()]

@@ -25,7 +25,7 @@ def refuse_different(rankers: Sequence[Any], prior: Any) -> None:
     first = _facts(rankers[0])
     for name, ranker in named.items():
         for fact, value in _facts(ranker).items():
-            if value != first[fact]:
+            if fact in first and value != first[fact]:
                 where, ours, theirs = _difference(fact, value, first[fact])
                 raise ValueError(
                     f"{name} has {where} {ours} and rankers[0] has {theirs}: only rankers that "
@@ -88,9 +88,9 @@ def _facts(ranker: "CBRanker") -> dict[str, Any]:
     _, state = ranker.get_state()
     facts: dict[str, Any] = state["parameters"] | state["began_with"]
     facts.pop("random_state")
-    return facts | {
-        "n_features_in_": state["n_features"],
+    kept = {} if ranker.waits else {"rows kept": "sparse" if state["sparse"] else "dense"}
+    return {"class": state["class"], **facts, **kept} | {
+        "n_features_in_": ranker.n_features_in_,
         "feature_names_in_": None if names is None else names.tolist(),
         "classes_": state["classes"].tolist(),
-        "rows kept": "sparse" if state["sparse"] else "dense",
     }

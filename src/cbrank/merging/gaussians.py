@@ -23,18 +23,21 @@ Floats = NDArray[np.float64]
 _TINY = np.finfo(np.float64).tiny
 
 
-def merged(models: Sequence[Any], prior: Any) -> Any:
-    """Return the model of all rows that the models learned from after `prior`."""
+def merged(models: Sequence[Any], priors: Sequence[Any], prior: Any) -> Any:
+    """Return the model of all rows that each model learned from after its own of `priors`."""
     unit = _units([prior, *models])
     precision, tally = _precision(prior, unit), prior.tally.copy()
     mean = average = shift = _times(precision, prior.mu / unit)
-    before = precision.copy()
-    for model in models:
+    before, last = precision.copy(), prior
+    for model, begun in zip(models, priors, strict=True):
+        if begun is not last:
+            before, last = _precision(begun, unit), begun
+            shift = _times(before, begun.mu / unit)
         own = _at_least(before, _precision(model, unit))
         precision += own - before
         mean = mean + _times(own, model.mu / unit) - shift
-        average = average + _times(own, _average_since(model, prior) / unit) - shift
-        tally += model.tally - prior.tally
+        average = average + _times(own, _average_since(model, begun) / unit) - shift
+        tally += model.tally - begun.tally
         del own  # as large as a model, like those to come
     del before, shift
     covariance = _inverse(precision)

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cbrank.kernels.confidence import averaged_mean
+from cbrank.kernels.confidence import FullModel, SparseModel, averaged_mean
+from cbrank.kernels.sparse_diagonal import VARIANCE
+from cbrank.merging.gaussians import variances
+from cbrank.rankers.halving import SLIGHT
 from cbrank.rankers.record import Record
 
 if TYPE_CHECKING:
@@ -23,6 +26,7 @@ def chosen(learned: "Sequence[Learned]", prior: "Learned | None") -> Chosen:
     """Return which learners are merged: those that all have left, or else those that lead."""
     every = [*learned] if prior is None else [*learned, prior]
     left = set.intersection(*(set(part.models) for part in every)) - {_forgetful(learned[0])}
+    left = {number for number in left if len({_kind(part, number) for part in every}) == 1}
     if left:
         return {number: (number,) * len(learned) for number in sorted(left)}
     leaders = tuple(_leader(part) for part in learned)
@@ -30,11 +34,43 @@ def chosen(learned: "Sequence[Learned]", prior: "Learned | None") -> Chosen:
     return {int(votes.argmax()): leaders}
 
 
+def _kind(part: "Learned", number: int) -> tuple[float, int] | None:
+    """Return C and reach of a learner: of one that joined later, each ranker may have its own."""
+    choice = part.halving
+    return None if choice is None else (float(choice.C[number]), int(choice.reach[number]))
+
+
+def halving_of(numbers: Chosen, learned: "Sequence[Learned]") -> Any:
+    """Return the halving of a ranker whose learners are those that were merged, by number."""
+    own = (
+        part.halving
+        for place, part in enumerate(learned)
+        if all(each[place] == number for number, each in numbers.items())
+    )
+    return next(own, learned[0].halving)
+
+
 def before(number: int, prior: "Learned | None", fresh: Any) -> Any:
-    """Return the model that learners with this number went on from."""
+    """Return the model that learners with this number went on from; `fresh` gives a new one."""
     if prior is None:
-        return fresh
-    return prior.models.get(number, prior.models[_leader(prior)])
+        return fresh(number)
+    known = prior.models.get(number)
+    return known if known is not None else _with_use(prior.models[_leader(prior)], fresh(number))
+
+
+def _with_use(model: Any, fresh: Any) -> Any:
+    """Return a model with a fresh prior where it makes no use of features and `fresh` does."""
+    unused = np.flatnonzero((variances(model) <= SLIGHT) & (variances(fresh) > SLIGHT))
+    if not unused.size:
+        return model
+    model = type(model)(*(array.copy() for array in model))
+    if isinstance(model, FullModel):
+        model.Sigma[unused, unused] = 1.0
+    elif isinstance(model, SparseModel):
+        model.features[unused, VARIANCE] = 1.0
+    else:
+        model.G[unused] = 1.0
+    return model
 
 
 def _forgetful(part: "Learned") -> int | None:

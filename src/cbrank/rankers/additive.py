@@ -8,7 +8,7 @@ Some learners make use of the line alone, some of the curves too. When crosses a
 two best learners join, which make use of them; the honest AUC of each decides what it weighs.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from cbrank import kernels
 from cbrank.features import TableEncoder
+from cbrank.features.containers import dictionaries_of
 from cbrank.features.crosses import (
     MOST_COLUMNS,
     Evidence,
@@ -35,6 +36,7 @@ from cbrank.rankers.base import Batch
 from cbrank.rankers.cbr import CBRanker
 from cbrank.rankers.effects import Curve, Effects, Map
 from cbrank.rankers.scorer import LinearScorer
+from cbrank.rankers.together import together
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -45,9 +47,6 @@ LINE, BENDS, CROSSES = range(3)  # kinds of features
 
 # Rows that decide what columns are: those of a stream wait until there are so many, `fit` looks ahead.
 FIRST, FIRST_OF_FIT = 256, 512
-# A weight that a learner makes no use of has a prior of this variance: in a full covariance it is
-# asleep and costs nothing, elsewhere it hardly moves.
-_SLIGHT = kernels.confidence.ASLEEP
 _MOST_AHEAD = 2**20  # features that an encoder in a file may have got since the last block
 _ROOM = 512  # features of crosses if `crosses` is "auto"
 _CHOICES = 512, 2048, 8192  # rows after which crosses are chosen
@@ -249,8 +248,29 @@ class AdditiveRanker(CBRanker):
     def _check(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool
     ) -> tuple[Any, NDArray[Any], Floats]:
+        if not reset:
+            self._take_in_columns(X)
         rows = self._read(X, reset=reset)
         return rows, checks.check_labels(y, rows), checks.check_weights(sample_weight, rows)
+
+    def _check_row(self, x: Any) -> Any:
+        row = [x] if isinstance(x, Mapping) else checks.as_one_row(x)
+        self._take_in_columns(row)
+        return self._read(row, reset=False)
+
+    def _take_in_columns(self, X: Any) -> None:
+        """Take in columns that rows as dictionaries name for the first time, while rows wait."""
+        encoder, waiting = self._encoder, self._waiting
+        if waiting is None or not hasattr(encoder, "feature_names_in_"):
+            return
+        known = encoder.feature_names_in_.tolist()
+        new = dict.fromkeys(str(name) for row in dictionaries_of(X) for name in row)
+        gaps = [np.full(len(waiting.rows), np.nan) for name in new if name not in known]
+        if gaps:
+            names = dict.fromkeys([*known, *new])
+            rows, wider = Rows(names, [*waiting.rows.columns, *gaps]), self._new_encoder()
+            wider._begin(rows)
+            self.__dict__.update(_encoder=wider, _waiting=waiting._replace(rows=rows))
 
     def learn_one(self, x: Any, y: Any, classes: Any = None) -> Self:
         """Go on learning from one row.
@@ -258,7 +278,8 @@ class AdditiveRanker(CBRanker):
         Parameters
         ----------
         x : dict, or array-like of shape (n_columns,)
-            The row.
+            The row. Of a dictionary, keys that the first 256 rows did not have are left out, and
+            keys that it lacks are gaps.
         y : object
             Its label.
         classes : array-like of shape (2,), default=None
@@ -269,8 +290,14 @@ class AdditiveRanker(CBRanker):
         self : object
             The ranker itself.
         """
-        row = [x] if isinstance(x, dict) else checks.as_one_row(x)
-        return self.partial_fit(row, [y], classes)
+        row = [x] if isinstance(x, Mapping) else checks.as_one_row(x)
+        if not hasattr(self, "_model"):
+            return self.partial_fit(row, [y], classes)
+        if self._waiting is not None:
+            with self._own.lock:
+                self._take_in_columns(row)
+                return self.partial_fit(row, [y], classes)
+        return super().learn_one(x, y, classes)
 
     # Beginning ---------------------------------------------------------------------------------
 
@@ -458,30 +485,35 @@ class AdditiveRanker(CBRanker):
         del grown["n_features_in_"]  # the encoder's
         kinds = self._kinds_of_features()
         new = np.arange(width) >= before
-        if hasattr(self, "_halving"):
-            for place, number in enumerate(self._halving.alive):
-                model = halving.of_stack(grown["_others"], place - 1) if place else grown["_model"]
-                beyond = new & (kinds > self._halving.reach[number])
-                _narrow(model, np.flatnonzero(beyond))
-        self._fill_crosses(grown["_buffer"])
+        self._narrow_beyond(grown, new)
+        crosses = [each for each in self._encoder.crosses() if each.first >= before]
+        self._fill_crosses(grown["_buffer"], crosses)
         if (kinds[new] == CROSSES).any():
             self._join(grown, np.flatnonzero(new & (kinds == CROSSES)))
         self.__dict__.update(grown)
 
-    def _fill_crosses(self, buffer: Any) -> None:
-        """Write the crosses of buffered rows, of which all other features are known."""
+    def _narrow_beyond(self, grown: dict[str, Any], new: NDArray[np.bool_]) -> None:
+        """Give new features a slight prior in learners that make no use of them."""
+        if not hasattr(self, "_halving"):
+            return
+        kinds = self._kinds_of_features()
+        for place, number in enumerate(self._halving.alive):
+            model = halving.of_stack(grown["_others"], place - 1) if place else grown["_model"]
+            _narrow(model, np.flatnonzero(new & (kinds > self._halving.reach[number])))
+
+    def _fill_crosses(self, buffer: Any, crosses: list[Any]) -> None:
+        """Write some crosses of buffered rows, of which all other features are known."""
         if self._sparse:
             return
-        products = Products(
-            [each for each in self._encoder.crosses() if each.first >= self._width()]
-        )
+        products = Products(crosses)
         if not products.features.size:
             return
         for label, size in enumerate(buffer.size.tolist()):
             if size:
                 found = products.of(buffer.rows[label, :size])
                 buffer.rows[label, :size, products.features] = found.T
-                buffer.means[label, products.features] = found.mean(axis=0)
+                if buffer.means.size:  # a diagonal covariance needs none
+                    buffer.means[label, products.features] = found.mean(axis=0)
 
     def _join(self, grown: dict[str, Any], places: Places) -> None:
         """Let copies of the best learners join, which make use of the crosses.
@@ -516,6 +548,27 @@ class AdditiveRanker(CBRanker):
         grown["_others"] = halving.stack([known[number] for number in alive[1:]], known[alive[0]])
         grown["_halving"] = choice._replace(alive=np.array(alive))
         grown["_record"] = kept._replace(places=kept.places[sources])
+
+    # For merging -------------------------------------------------------------------------------
+
+    @property
+    def waits(self) -> bool:  # type: ignore[override]
+        """Whether rows wait until it is known what columns are."""
+        return self._waiting is not None
+
+    def together(
+        self, rankers: Sequence[Any], prior: Any
+    ) -> tuple[list[Any], Any, Callable[[Any], Any]]:
+        """Return rankers with the features of all, those that wait left to be learned from."""
+        room = self.crosses if isinstance(self.crosses, int) else _ROOM
+        return together(rankers, prior, 2**20 if isinstance(self.crosses, list) else room)
+
+    def prior(self, number: int = 0) -> Any:
+        """Return the model before the first row of a learner."""
+        fresh = super().prior()
+        if not hasattr(self, "_halving"):
+            return fresh
+        return self._reaching(fresh, int(self._halving.reach[number]))
 
     # Taking out and putting in -------------------------------------------------------------------
 
@@ -805,7 +858,7 @@ class AdditiveRanker(CBRanker):
         """
         check_is_fitted(self)
         now = self._of_now()
-        table = now._check_row(x)
+        table = now._read([x] if isinstance(x, Mapping) else checks.as_one_row(x), reset=False)
         row = now._encoded(table)
         score = float(now._scores(row)[0])
         text = f"score {score + now._intercept_now():.3g}"
@@ -862,7 +915,7 @@ def _milestone(rows: int) -> int:
 
 def _narrow(model: Any, features: Places) -> None:
     """Give features of a model, which have taught it nothing so far, a slight prior."""
-    _set_prior(model, features, _SLIGHT)
+    _set_prior(model, features, halving.SLIGHT)
 
 
 def _set_prior(model: Any, features: Places, variance: float) -> None:

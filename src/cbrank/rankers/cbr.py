@@ -1,7 +1,7 @@
 """Confidence-weighted bipartite ranking."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy, deepcopy
 from operator import itemgetter
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -309,8 +309,38 @@ class CBRanker(Ranker):
         models, choice = dict(self._learners()), getattr(self, "_halving", None)
         return Learned(models, self._buffer, self._record, choice)
 
-    def prior(self) -> Any:
+    waits: ClassVar[bool] = False  # whether there are rows that are yet to be learned from
+
+    def together(
+        self, rankers: Sequence[Any], prior: Any
+    ) -> tuple[list[Any], Any, Callable[[Any], Any]]:
+        """Return rankers as they can be merged, feature by feature.
+
+        Parameters
+        ----------
+        rankers : sequence of CBRanker
+            This one and others like it.
+        prior : CBRanker or None
+            What they went on from.
+
+        Returns
+        -------
+        rankers : list of CBRanker
+            Those to merge, with the same features.
+        prior : CBRanker or None
+            What they went on from, with the same features.
+        finish : callable
+            What is left to be done with the merged ranker, which it returns.
+        """
+        return [*rankers], prior, lambda merged: merged
+
+    def prior(self, number: int = 0) -> Any:  # noqa: ARG002
         """Return the model before the first row.
+
+        Parameters
+        ----------
+        number : int, default=0
+            Of which learner.
 
         Returns
         -------

@@ -49,6 +49,11 @@ _MANY_ROWS = (
 )
 
 
+# A weight that a learner makes no use of has a prior of this variance: in a full covariance it is asleep
+# and costs nothing, elsewhere it hardly moves.
+SLIGHT = kernels.confidence.ASLEEP
+
+
 class Arms(NamedTuple):
     """The learners that begin, and how many may join them; one more, the last, may forget."""
 
