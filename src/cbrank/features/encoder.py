@@ -18,7 +18,6 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from cbrank.features.containers import read_table
 from cbrank.features.crosses import Coarse, Cross, Evidence
 from cbrank.features.encoding import Encoding, Known, Settings, is_text
-from cbrank.features.joining import joined
 from cbrank.features.table import Table
 from cbrank.locking import Owner
 
@@ -305,6 +304,8 @@ class TableEncoder(Owner, TransformerMixin, BaseEstimator):
         list of ndarray
             The places of each one's features; -1 for crosses that found no room.
         """
+        from cbrank.features.joining import joined  # noqa: PLC0415 (only merging needs it)
+
         known = None if shared is None else shared._encoding
         encoding, places = joined([each._encoding for each in encoders], known, room)
         whole = deepcopy(encoders[0])
