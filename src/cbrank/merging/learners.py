@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbrank.kernels.confidence import FullModel, SparseModel, averaged_mean
-from cbrank.kernels.sparse_diagonal import VARIANCE
 from cbrank.merging.gaussians import variances
 from cbrank.rankers.halving import SLIGHT
 from cbrank.rankers.record import Record
@@ -67,7 +66,7 @@ def _with_use(model: Any, fresh: Any) -> Any:
     if isinstance(model, FullModel):
         model.Sigma[unused, unused] = 1.0
     elif isinstance(model, SparseModel):
-        model.features[unused, VARIANCE] = 1.0
+        model.variances[unused] = 1.0  # a view
     else:
         model.G[unused] = 1.0
     return model

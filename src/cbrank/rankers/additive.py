@@ -329,7 +329,9 @@ class AdditiveRanker(CBRanker):
         wide = self._encoder.is_wide_
         random = np.random.RandomState(self._seed)
         self._waiting = None
+        shuffled = record.shuffled(self._record)
         self._start(max(1, self._encoder.width_), self.classes_, wide, random)
+        record.set_shuffled(self._record, shuffled)
 
     def _asked_pairs(self) -> list[tuple[int, int]]:
         names = [*self._encoder.kinds_]
@@ -366,6 +368,25 @@ class AdditiveRanker(CBRanker):
         with self._unchanged_on_error():
             self._encoder = deepcopy(self._encoder)
             super()._go_on(*args, **kwargs)
+
+    def learn_again(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn once more from rows of the stream; those that wait have not been learned from yet.
+
+        Parameters
+        ----------
+        X : array-like, dict, list of dict, or data frame of shape (n_samples, n_columns)
+            Rows that `partial_fit` has taken.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights.
+
+        Returns
+        -------
+        self : object
+            The ranker itself.
+        """
+        return self if self._waiting is not None else super().learn_again(X, y, sample_weight)
 
     def _blocks(self, batch: Batch, tested: bool) -> Iterator[Batch]:
         rows, labels = batch.X.take(batch.order), batch.labels[batch.order]
@@ -463,7 +484,8 @@ class AdditiveRanker(CBRanker):
     def _kinds_of_features(self) -> Places:
         """Return of each feature whether it belongs to the line, the bends or the crosses."""
         kinds = np.where(self._encoder.bends_, BENDS, LINE)
-        return np.where(self._encoder.partners_ >= 0, CROSSES, kinds)
+        asked = isinstance(self.crosses, list)  # they are there from the start, with the curves
+        return np.where(self._encoder.partners_ >= 0, BENDS if asked else CROSSES, kinds)
 
     def _reaching(self, model: Any, reach: int) -> Any:
         fresh = super()._reaching(model, reach)
