@@ -56,7 +56,7 @@ def same_predictions(one, other, rows):
     [
         CBRanker(C=0.1, buffer_size=5, random_state=0),
         CBRanker(C=0.1, buffer_size=5, covariance="diagonal", random_state=0),
-        AdditiveRanker(C=0.1, buffer_size=5, random_state=0),
+        pytest.param(AdditiveRanker(C=0.1, buffer_size=5, random_state=0), marks=pytest.mark.slow),
     ],
     ids=["full", "diagonal", "additive"],
 )

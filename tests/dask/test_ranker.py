@@ -333,7 +333,7 @@ def test_of_a_long_partition_the_first_rows_choose_C():
 # Tables as they come ------------------------------------------------------------------------------
 
 
-def test_tables_share_knots_and_rank_as_in_memory(client):
+def test_tables_share_knots_and_rank_as_in_memory(client, tmp_path):
     dd = pytest.importorskip("dask.dataframe", reason="frames need dask[dataframe]")
     frame, y = people(16_000)
     T, t = people(4000, seed=1)
@@ -347,5 +347,7 @@ def test_tables_share_knots_and_rank_as_in_memory(client):
     np.testing.assert_allclose(
         lazy.compute().to_numpy(), ranker.to_local().decision_function(frame), atol=1e-9
     )
+    path = tmp_path / "rows.csv"
+    frame[:9].to_csv(path)
     with pytest.raises(ValueError, match=r"dask\.dataframe"):
-        DaskRanker(AdditiveRanker(), client=client).fit(["rows.csv"])
+        DaskRanker(AdditiveRanker(), client=client).fit([path])
