@@ -331,6 +331,13 @@ class CBRanker(Ranker):
             What they went on from, with the same features.
         finish : callable
             What is left to be done with the merged ranker, which it returns.
+
+        Examples
+        --------
+        >>> from cbrank import CBRanker
+        >>> ranker = CBRanker(C=1.0).partial_fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
+        >>> len(ranker.together([ranker], None)[0])
+        1
         """
         return [*rankers], prior, lambda merged: merged
 
