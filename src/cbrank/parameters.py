@@ -231,6 +231,10 @@ def eta(of: str) -> Parameter:
 # another, many make pairs enough by themselves.
 BUFFER_AT_FIRST, BUFFER_LATER = 200, 50
 
+# Variance of a weight that is not learned (see ``kernels._awake``). No other weight has just this variance and
+# a mean of just 0: one that moved has another mean.
+ASLEEP = 1e-6
+
 BUFFER_SIZE = Parameter("buffer_size", (COUNT,), 50, "Rows kept of each class.")
 COVARIANCE = Parameter(
     "covariance",

@@ -179,7 +179,7 @@ def names(rows, **parameters):
 
 def test_rows_near_the_median_are_sparse():
     found = TableEncoder().fit(np.arange(200.0)[:, None] ** 1.5)
-    assert found.transform([[99.5**1.5]]).nnz <= 2
+    assert found.transform([[99.5**1.5]]).nnz <= 3  # of 9
 
 
 def test_gaps_have_a_feature_of_their_own_from_the_first_gap_on():

@@ -11,7 +11,8 @@ from real_data import real
 from scipy import sparse
 
 from cbrank import CBRanker
-from cbrank.kernels import blocked, confidence, vectors
+from cbrank.kernels import blocked, vectors
+from cbrank.parameters import ASLEEP
 
 
 @pytest.fixture
@@ -209,11 +210,11 @@ def test_weights_asleep_are_as_good_as_absent(worthwhile, kept, policy, forgetti
     options = {"policy": policy, "forgetting": forgetting, "buffer_size": 12, "C": 0.1}
     whole = CBRanker(random_state=0, **options).partial_fit(X[:1], y[:1], classes=[0, 1])
     asleep = np.setdiff1d(np.arange(X.shape[1]), awake)
-    whole._model.Sigma[asleep, asleep] = confidence.ASLEEP
+    whole._model.Sigma[asleep, asleep] = ASLEEP
     for rows in np.array_split(np.arange(1, len(y)), 7):
         whole.partial_fit(X[rows], y[rows])
     assert not whole._model.mu[asleep].any()
-    np.testing.assert_array_equal(np.diag(whole.covariance_)[asleep], confidence.ASLEEP)
+    np.testing.assert_array_equal(np.diag(whole.covariance_)[asleep], ASLEEP)
     plain = learned(X, y, **options)
     for ours, theirs in zip(whole._buffer, plain._buffer, strict=True):
         np.testing.assert_array_equal(ours, theirs)

@@ -22,7 +22,7 @@ import cbrank
 from cbrank.modelfile import ModelFileError, gather, restore, write
 from cbrank.streams import Columns, FileMark, Position, StreamScaler, open_stream
 from cbrank.streams.categories import Met
-from cbrank.streams.texts import Texts, has_twins
+from cbrank.texts import Texts, has_twins
 from cbrank.training import Checkpoint, Every, Model, Progress
 
 EARLIER = FOLDER / "0.1.0"

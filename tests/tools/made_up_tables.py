@@ -53,10 +53,10 @@ def curve(first, pieces):
         return []
     if len(distinct) <= pieces + 1:
         return distinct
-    levels = np.linspace(0, 1, pieces + 1)
+    levels, finer = (np.sin(np.linspace(0, np.pi / 2, n + 1)) ** 2 for n in (pieces, 4 * pieces))
     knots = np.unique(np.quantile(first, levels))
     if len(knots) <= 0.75 * pieces:
-        knots = np.unique([*knots, *np.quantile(distinct, levels)])
+        knots = np.unique([*knots, *np.quantile(distinct, finer)])
     return knots.tolist()
 
 

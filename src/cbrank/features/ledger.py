@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cbrank.streams.texts import Texts
+from cbrank.texts import Texts
 
 _MOST_FEATURES = 2**31 - 1  # a place is an int32 in the rows that are encoded
 _MOST_ARRAYS = {"ints": np.int64, "floats": np.float64}

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from cbrank.streams.texts import Texts, has_twins
+from cbrank.texts import Texts, has_twins
 
 Numbers = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cbrank.features.ledger import Ledger, Reader, Writer
 from cbrank.features.table import Words
-from cbrank.streams.texts import coded
+from cbrank.texts import coded
 
 SLOTS = 2**16
 _TOKEN = re.compile(r"\w+|[^\w\s]")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cbrank.features.ledger import Ledger, Reader, Writer
 from cbrank.features.table import Words
-from cbrank.streams.texts import coded
+from cbrank.texts import coded
 
 BUCKETS = 32  # features that the words beyond the limit share
 _ONCE = 4  # times the limit of categories: so many words met only once, and the column is hashed

@@ -9,8 +9,9 @@ import numpy as np
 
 from cbrank.kernels._jit import jit
 from cbrank.kernels.buffers import DenseBuffer, store
-from cbrank.kernels.confidence import ASLEEP, FullModel
+from cbrank.kernels.confidence import FullModel
 from cbrank.kernels.prequential import Trail, witness
+from cbrank.parameters import ASLEEP
 
 
 @jit

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cbrank.kernels._jit import jit
+from cbrank.parameters import ASLEEP
 
 DIAGONAL_FORMS = ("paper", "precision", "drop")
 PAPER, PRECISION, DROP = range(3)  # the form, as the kernels take it
@@ -28,9 +29,6 @@ LARGEST_C = 1e150
 # Least variance of a weight: it and its inverse, the precision, are normal doubles. Columns of
 # 1e150 need variances nearly as small.
 SMALLEST_VARIANCE = 1e-305
-# Variance of a weight that is not learned (see ``_awake``). No other weight has just this variance
-# and a mean of just 0: one that moved has another mean.
-ASLEEP = 1e-6
 # Least variance of a pair, below which it is skipped: beta divides by it and must stay finite.
 _SMALLEST_PAIR = 1e-290
 

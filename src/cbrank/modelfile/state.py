@@ -13,7 +13,7 @@ from cbrank.methods import ESTIMATORS
 from cbrank.modelfile.container import Arrays, Facts, ModelFileError, brief
 from cbrank.modelfile.values import from_json, take, texts_to_arrays, to_json, under, within
 from cbrank.streams.rows import MOST_COLUMNS
-from cbrank.streams.texts import Texts
+from cbrank.texts import Texts
 
 if TYPE_CHECKING:
     from cbrank.rankers.base import Ranker

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cbrank.streams.texts import Texts
+from cbrank.texts import Texts
 
 _PLAIN = (type(None), bool, str)
 _NOT_FINITE = {"inf", "-inf", "nan"}

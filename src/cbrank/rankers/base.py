@@ -296,7 +296,7 @@ class Ranker(Stateful):
         settings = self._settings()
         batch = Batch(row, _ONE_LABEL[label], settings.weights[label], _ONE_ROW)
         usual = self._intercept is None and batch.weights[0]
-        if usual and (self._sparse or isinstance(row, np.ndarray)):
+        if usual and (isinstance(row, np.ndarray) or (self._sparse and sp.issparse(row))):
             record.set_shuffled(self._record, False)
             self._run(self._for_kernel(batch), settings.parameters)
         else:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbrank import kernels
-from cbrank.parameters import BUFFER_LATER
+from cbrank.parameters import ASLEEP, BUFFER_LATER
 from cbrank.rankers import record
 from cbrank.rankers.parts import assign, to_its_end, uninterrupted
 
@@ -51,7 +51,7 @@ _MANY_ROWS = (
 
 # A weight that a learner makes no use of has a prior of this variance: in a full covariance it is asleep
 # and costs nothing, elsewhere it hardly moves.
-SLIGHT = kernels.confidence.ASLEEP
+SLIGHT = ASLEEP
 
 
 class Arms(NamedTuple):

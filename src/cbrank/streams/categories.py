@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from cbrank.streams.texts import Texts, coded
+from cbrank.texts import Texts, coded
 
 ONEHOT = "onehot"
 MOST_BITS = 24

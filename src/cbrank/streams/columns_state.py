@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from cbrank.streams.categories import MOST_BITS, MOST_LISTED, MOST_TABLES, ONEHOT, Met
 from cbrank.streams.labels import canonical
 from cbrank.streams.rows import MOST_COLUMNS, WIDEST
-from cbrank.streams.texts import Texts, has_twins
+from cbrank.texts import Texts, has_twins
 
 Arrays = Mapping[str, NDArray[Any]]
 Facts = Mapping[str, Any]
