@@ -309,6 +309,7 @@ class AdditiveRanker(CBRanker):
     # Beginning ---------------------------------------------------------------------------------
 
     def _start_with(self, X: Any, classes: NDArray[Any], random: np.random.RandomState) -> None:
+        self._own.served = None  # what the rows of an earlier stream would have made
         self._seed = int(random.randint(1, 2**31 - 1))
         self._start(1, classes, False, random)
         self._pending, self._evidence, self._stages = [], None, 0
@@ -769,7 +770,7 @@ class AdditiveRanker(CBRanker):
         """Return the ranker that the rows so far would make; it is made anew every few rows."""
         assert view._waiting is not None
         known = _milestone(len(view._waiting.rows))
-        key = "provisional", id(view._encoder), known
+        key = "provisional", view._encoder.n_features_in_, known
         with self._own.lock:
             if self._own.served is None or self._own.served[0] != key:
                 self._own.served = key, self._provisional_of(view, known)
