@@ -365,3 +365,21 @@ def test_it_is_cbr_of_encoded_rows(covariance):
     np.testing.assert_array_equal(ranker.covariance_, linear.covariance_)
     assert ranker.progressive_auc_ == linear.progressive_auc_
     np.testing.assert_allclose(ranker.decision_function(X), linear.decision_function(rows))
+
+
+def test_a_fit_knows_that_its_rows_are_in_random_order():
+    X, y, _ = cbrank.datasets.load("diabetes")
+    fitted = AdditiveRanker(crosses=0, random_state=0).fit(X, y)
+    streamed = AdditiveRanker(crosses=0, random_state=0).partial_fit(X, y)
+    assert fitted._halving.forgetful not in fitted._halving.alive
+    assert streamed._halving.forgetful in streamed._halving.alive
+
+
+def test_crosses_asked_for_are_used_from_the_start():
+    random = np.random.RandomState(0)
+    X = random.normal(size=(1500, 3))
+    y = (X[:, 0] * X[:, 1] + 0.3 * random.normal(size=1500) > 0).astype(int)
+    asked = AdditiveRanker(crosses=[(0, 1)], random_state=0).fit(X[:1000], y[:1000])
+    assert asked.score(X[1000:], y[1000:]) > 0.9
+    none = AdditiveRanker(crosses=0, random_state=0).fit(X[:1000], y[:1000])
+    assert none.score(X[1000:], y[1000:]) < 0.6
