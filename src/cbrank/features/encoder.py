@@ -58,9 +58,9 @@ class TableEncoder(Owner, TransformerMixin, BaseEstimator):
         What each column was decided to be; "empty" as long as it has no value.
     width_ : int
         The number of features so far.
-    owners_ : ndarray of shape (width_,)
+    owners_ : ndarray of shape (n_encoded,)
         The column of each feature, by position.
-    bends_ : ndarray of bool of shape (width_,)
+    bends_ : ndarray of bool of shape (n_encoded,)
         Whether a feature is a piece of a curve.
     is_wide_ : bool
         Whether there is free text, which has many thousands of features.
@@ -188,7 +188,7 @@ class TableEncoder(Owner, TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        csr_array of shape (n_rows, width_)
+        csr_array of shape (n_rows, n_encoded)
             The features, in order in each row.
 
         Examples
@@ -212,7 +212,7 @@ class TableEncoder(Owner, TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_rows, width_)
+        ndarray of shape (n_rows, n_encoded)
             The features.
         """
         return self._current().encode_dense(table)
@@ -386,7 +386,7 @@ class TableEncoder(Owner, TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        csr_array of shape (n_rows, width_)
+        csr_array of shape (n_rows, n_encoded)
             The features.
         """
         check_is_fitted(self)
