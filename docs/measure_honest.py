@@ -3,7 +3,8 @@
     python docs/measure_honest.py > docs/_honest_table.md
 
 Noise: 4,000 rows of normal columns, 10% positive, or labels that come in runs of 50 rows on average, 30%
-of them positive; 20 streams each. Data sets: one pass over 80% of at most 8,000 rows, raw columns, ten
+of them positive; 20 streams each. Tables of noise: the same with `AdditiveRanker`, whose crosses are
+chosen by the rows that it learns from; 40 streams, and 3,000 fresh rows. Data sets: one pass over 80% of at most 8,000 rows, raw columns, ten
 random splits; rows of the other 20% test. The adult table (its words one-hot) is read from the folder
 `tables` of CBRANK_DATA if it is there. The expected calibration error is over 15 groups of equally many
 rows of all splits together: part of it is chance, as the column for logistic regression shows.
@@ -23,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import cbrank
-from cbrank import CBRanker, datasets
+from cbrank import AdditiveRanker, CBRanker, datasets
 
 RUNS = 10
 ROWS = 8000
@@ -73,6 +74,47 @@ def noise_table():
                 cells.append(f"{found[:, 0].mean():.4f}")
             order = "in runs" if in_runs else "independent"
             print(f"| {width} | {order} | " + " | ".join(cells) + f" | {worst:.1f} |")
+
+
+def table_of(random, rows, numbers, words):
+    columns = {f"n{number}": random.standard_normal(rows) for number in range(numbers)}
+    columns |= {f"w{number}": random.choice([*"abcdefghij"], rows) for number in range(words)}
+    return pd.DataFrame(columns)
+
+
+def noise_in_tables(numbers, words, in_runs, number):
+    random = np.random.RandomState(1000 + number)
+    table, y = table_of(random, 4000, numbers, words), labels_of(random, 4000, in_runs)
+    ranker = AdditiveRanker(random_state=0).partial_fit(table, y, classes=[0, 1])
+    low, high = ranker.progressive_auc_interval_
+    fresh, labels = table_of(random, 3000, numbers, words), labels_of(random, 3000, False)
+    auc = roc_auc_score(labels, ranker.decision_function(fresh))
+    spread = ranker.predict_proba(fresh)[:, 1].std()
+    return ranker.progressive_auc_, (high - low) / 3.92, auc, spread, len(ranker.encoder_.crosses_)
+
+
+def noise_in_tables_table():
+    print(
+        "\n| tables of noise | labels | progressive AUC | its error, all streams, in standard errors | "
+        "largest error of one stream | AUC of fresh rows | spread of probabilities | crosses |"
+    )
+    print("|---" * 8 + "|")
+    for numbers, words in ((5, 0), (30, 0), (4, 6)):
+        for in_runs in (False, True):
+            auc, error, fresh, spread, crosses = np.array(
+                Parallel(-1)(
+                    delayed(noise_in_tables)(numbers, words, in_runs, number)
+                    for number in range(2 * STREAMS)
+                )
+            ).T
+            z = (auc - 0.5) / error
+            what = f"{numbers} of numbers" + (f", {words} of words" if words else "")
+            print(
+                f"| {what} | {'in runs' if in_runs else 'independent'} | {auc.mean():.4f} | "
+                f"{z.sum() / np.sqrt(len(z)):+.1f} | {np.abs(z).max():.1f} | {fresh.mean():.4f} | "
+                f"{spread.mean():.3f} | {crosses.mean():.0f} |",
+                flush=True,
+            )
 
 
 # Data sets ----------------------------------------------------------------------------------------
@@ -137,6 +179,7 @@ def sets_table(names):
 
 def main():
     noise_table()
+    noise_in_tables_table()
     names = [name for name in datasets.names("benchmark") if name in datasets.available()]
     sets_table(names + ([] if adult() is None else ["adult"]))
     print(

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from cbrank import AdditiveRanker
 from cbrank.features import TableEncoder, crosses
 
 
@@ -99,3 +100,16 @@ def test_a_column_that_became_words_is_not_crossed_by_its_old_cells(encoded):
     changed = word._replace(column=number.column)
     assert crosses.crossed(changed, word, evidence, 0).chosen == ()
     assert crosses.gathered(evidence, [changed, word], X, r, v).columns.size == 4
+
+
+def test_a_column_that_begins_to_move_is_looked_at_from_then_on():
+    random = np.random.RandomState(0)
+    X = random.normal(size=(3000, 3))
+    X[:400, 0] = 0.0
+    y = (X[:, 0] * X[:, 1] + 0.2 * random.normal(size=3000) > 0).astype(int)
+    ranker = AdditiveRanker(C=0.1, random_state=0).partial_fit(X, y)
+    assert ("x0", "x1") in ranker.encoder_.crosses_
+    assert ranker.recent_auc_ > 0.9
+    asked = AdditiveRanker(C=0.1, crosses=[(0, 1)], random_state=0).partial_fit(X, y)
+    assert asked.encoder_.crosses_ == [("x0", "x1")]
+    assert asked.recent_auc_ > 0.9

@@ -22,7 +22,9 @@ from cbrank.dask import blocks, cluster, tasks
 from cbrank.dask.blocks import Blocks
 from cbrank.dask.files import Files, Scale
 from cbrank.dask.tasks import Partition, Seed
-from cbrank.rankers import AdditiveRanker, CBRanker, CBRankerCV
+from cbrank.rankers.additive import AdditiveRanker
+from cbrank.rankers.cbr import CBRanker
+from cbrank.rankers.cbr_cv import CBRankerCV
 from cbrank.streams import Columns
 
 # The model is part of the graph of tasks; that it may be large is no reason for Dask to warn.

@@ -137,6 +137,21 @@ def no_evidence(coarse: "Sequence[Coarse]") -> Evidence:
     return Evidence(columns, owners, empty, empty.copy(), empty.copy())
 
 
+def with_columns(evidence: Evidence, coarse: "Sequence[Coarse]") -> Evidence:
+    """Return the sums with room for columns that have begun to move, as far as not too many."""
+    room = MOST_COLUMNS - evidence.columns.size
+    new = [each for each in coarse if each.column not in evidence.columns][: max(room, 0)]
+    if not new:
+        return evidence
+    columns = np.sort(np.append(evidence.columns, [each.column for each in new]))
+    owners = np.sort(np.append(evidence.owners, no_evidence(new).owners))
+    old = np.flatnonzero(np.isin(owners, evidence.columns))
+    wider = Evidence(columns, owners, *np.zeros((3, owners.size, owners.size)))
+    for name in ("residuals", "variances", "rows"):
+        getattr(wider, name)[np.ix_(old, old)] = getattr(evidence, name)
+    return wider
+
+
 def gathered(
     evidence: Evidence, coarse: "Sequence[Coarse]", X: Floats, r: Floats, v: Floats
 ) -> Evidence:

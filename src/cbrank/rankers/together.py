@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbrank.features.encoder import TableEncoder
+from cbrank.rankers import growing
 from cbrank.rankers.base import Batch
 
 if TYPE_CHECKING:
@@ -105,8 +106,10 @@ def _moved(
     twin = copy(ranker)
     twin._own = type(ranker._own)()
     twin.__dict__.update(wide | facts | {"_encoder": encoder})
-    twin._narrow_beyond(wide, new)
-    twin._fill_crosses(wide["_buffer"], [each for each in encoder.crosses() if new[each.first]])
+    growing.narrow_beyond(twin, wide, new)
+    growing.fill_crosses(
+        twin, wide["_buffer"], [each for each in encoder.crosses() if new[each.first]]
+    )
     return twin
 
 
