@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 
 from cbrank import AdditiveRanker
 from cbrank.features import TableEncoder, crosses
@@ -102,14 +103,12 @@ def test_a_column_that_became_words_is_not_crossed_by_its_old_cells(encoded):
     assert crosses.gathered(evidence, [changed, word], X, r, v).columns.size == 4
 
 
-def test_a_column_that_begins_to_move_is_looked_at_from_then_on():
+@pytest.mark.parametrize("asked", ["auto", [(0, 1)]])
+def test_a_column_that_begins_to_move_is_looked_at_from_then_on(asked):
     random = np.random.RandomState(0)
-    X = random.normal(size=(3000, 3))
+    X = random.normal(size=(4000, 3))
     X[:400, 0] = 0.0
-    y = (X[:, 0] * X[:, 1] + 0.2 * random.normal(size=3000) > 0).astype(int)
-    ranker = AdditiveRanker(C=0.1, random_state=0).partial_fit(X, y)
+    y = (X[:, 0] * X[:, 1] + 0.2 * random.normal(size=4000) > 0).astype(int)
+    ranker = AdditiveRanker(C=0.1, crosses=asked, random_state=0).partial_fit(X[:3000], y[:3000])
     assert ("x0", "x1") in ranker.encoder_.crosses_
-    assert ranker.recent_auc_ > 0.9
-    asked = AdditiveRanker(C=0.1, crosses=[(0, 1)], random_state=0).partial_fit(X, y)
-    assert asked.encoder_.crosses_ == [("x0", "x1")]
-    assert asked.recent_auc_ > 0.9
+    assert roc_auc_score(y[3000:], ranker.decision_function(X[3000:])) > 0.85
