@@ -62,6 +62,22 @@ class NumberOrWord(click.ParamType[Any]):
         return self.make(self.number.convert(value, param, ctx))
 
 
+class Share(click.ParamType[float]):
+    """A share: 10% or 0.1."""
+
+    name = "share"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        text = str(value).strip()
+        try:
+            share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        except ValueError:
+            share = -1.0
+        if not 0.0 < share < 1.0:
+            self.fail(f"{value!r} is no share: say 10% or 0.1.", param, ctx)
+        return share
+
+
 def parameter_options(table: Iterable[Parameter]) -> Decorator:
     """Make an option of each parameter that is to be one, in the table's order.
 
@@ -118,6 +134,19 @@ def _number(kind: Number) -> click.ParamType[Any]:
 MODEL = click.argument("model", type=click.Path(path_type=Path), metavar="MODEL")
 DATA = click.argument("data", nargs=-1, required=True, metavar="DATA...")
 
+
+class _Separator(click.ParamType[str]):
+    """One character, or the name of one."""
+
+    name = "character"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> str:
+        found: str = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";"}.get(value, value)
+        if len(found) != 1:
+            self.fail(f"{value!r} is not one character: say ; or tab.", param, ctx)
+        return found
+
+
 # How rows are read, which is not kept with the model: keyword arguments of `open_stream`.
 reading = together(
     click.option(
@@ -139,8 +168,24 @@ reading = together(
         show_default=True,
         help="How many rows may be skipped.",
     ),
+    click.option(
+        "--sep",
+        "separator",
+        type=_Separator(),
+        help="What stands between cells, such as ; or tab; else the first rows tell.",
+    ),
+    click.option(
+        "--decimal",
+        type=click.Choice([".", ","]),
+        help="The decimal mark; else the first rows tell.",
+    ),
+    click.option(
+        "--encoding",
+        metavar="NAME",
+        help="Else UTF-8, UTF-16 by its mark, and Windows-1252 where a cell is neither.",
+    ),
 )
-READING = ("format", "on_error", "max_errors")
+READING = ("format", "on_error", "max_errors", "separator", "decimal", "encoding")
 
 
 class _Names(click.ParamType[list[str]]):
@@ -169,6 +214,33 @@ def several(option: str, check: Callable[[str], str], text: str) -> Decorator:
     )
 
 
+class _Kinds(click.ParamType[tuple[str, str]]):
+    """Columns and what they are."""
+
+    name = "kinds"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, str]:
+        columns, equals, kind = value.rpartition("=")
+        if not equals or kind not in KINDS:
+            kinds = ", ".join(KINDS)
+            self.fail(f"{value!r}: write COLUMN=KIND, where KIND is one of {kinds}.", param, ctx)
+        return columns, kind
+
+
+# What the command line calls the kinds of columns, and what the library does.
+KINDS = {"number": "number", "category": "word", "text": "text", "date": "time", "drop": "drop"}
+
+
+def kinds_of(given: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return what columns are as the library says it, by name or pattern."""
+    return {
+        name.strip(): KINDS[kind]
+        for columns, kind in given
+        for name in columns.split(",")
+        if name.strip()
+    }
+
+
 class _Categories(click.ParamType[tuple[str, str | list[str]]]):
     """A column and how its categories become features."""
 
@@ -184,9 +256,30 @@ class _Categories(click.ParamType[tuple[str, str | list[str]]]):
 # What the columns mean, which is kept with the model: `columns_of` makes `Columns` of them.
 columns = together(
     click.option("--label", metavar="COLUMN", help="The label's name or number; tables need it."),
-    click.option("--positive", metavar="LABEL", help="The positive label; else the greater one."),
+    click.option(
+        "--positive",
+        metavar="LABEL",
+        help="The positive label; else the one that affirms (1, yes, true), or the rarer one.",
+    ),
     several("--drop", str, "Columns to leave out."),
     click.option("--id", metavar="COLUMN", help="A column that `score` writes beside each score."),
+    click.option(
+        "--as",
+        "kinds",
+        type=_Kinds(),
+        multiple=True,
+        metavar="COLUMNS=KIND",
+        help="What columns are: number, category, text, date or drop. Several with commas between "
+        "them, or by patterns such as 'x*'; may be repeated.",
+    ),
+    click.option(
+        "--columns",
+        "column_file",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="TOML",
+        help="What columns are, from this file; if it is not there, it is written, to be edited.",
+    ),
+    several("--na", str, "What else stands in a cell that is a gap, such as -999."),
     click.option(
         "--categorical",
         type=_Categories(),
@@ -204,12 +297,18 @@ columns = together(
     ),
 )
 COLUMNS = ("label", "positive", "drop", "id", "categorical", "zero_based", "max_features")
+TABLES = ("kinds", "na")  # of tables as they come
 
 
-def columns_of(options: dict[str, Any]) -> "Columns":
+def columns_of(options: dict[str, Any], *, as_it_comes: bool) -> "Columns":
     """Make the meaning of the columns from options."""
-    from cbrank.streams import Columns  # noqa: PLC0415
+    from cbrank.streams import Columns, TableColumns  # noqa: PLC0415
 
+    if as_it_comes:
+        names = ("label", "positive", "drop", "id", "na")
+        return TableColumns(
+            **{name: options[name] for name in names}, kinds=kinds_of(options["kinds"])
+        )
     given = {name: options[name] for name in COLUMNS}
     for column, count in Counter(column for column, _ in given["categorical"]).items():
         if count > 1:
