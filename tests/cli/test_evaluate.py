@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 from sklearn.metrics import accuracy_score, average_precision_score, log_loss, roc_auc_score
 from tables import TEST, make, make_svmlight, run
 
@@ -126,7 +127,9 @@ def test_the_numbers_are_those_of_the_library(model, data):
     auc = auc_interval(Y, scores)
     best = optimal_operating_point(Y, scores)
     order = np.argsort(-scores)
-    hits, places = Y[order].cumsum(), np.arange(1, 6)
+    hits, parts = Y[order].cumsum(), found.pop("calibration")
+    assert [part["rows"] for part in parts] == [1] * 5
+    assert [part["mean_probability"] for part in parts] == pytest.approx(p[order])
     assert found == {
         "positive": "yes",
         "rows": 5,
@@ -164,13 +167,12 @@ def test_the_numbers_are_those_of_the_library(model, data):
                 "positives": Y[row],
                 "share": Y[row],
                 "lift": pytest.approx(Y[row] / 0.6),
-                "recall": pytest.approx(hits[at] / 3),
-                "probability": pytest.approx(p[row]),
+                "cumulative_recall": pytest.approx(hits[at] / 3),
+                "mean_probability": pytest.approx(p[row]),
             }
             for at, row in enumerate(order)
         ],
     }
-    assert places[-1] == len(found["deciles"])
 
 
 def test_json_has_all_that_is_asked_for(many):
@@ -199,6 +201,11 @@ def test_json_has_all_that_is_asked_for(many):
         }
     assert [part["rows"] for part in found["deciles"]] == [40] * 10
     assert sum(part["positives"] for part in found["deciles"]) == pytest.approx(y.sum())
+    assert [part["rows"] for part in found["calibration"]] == [4, 16, 20, *[40] * 9]
+    for part in found["calibration"]:
+        wilson = binomtest(round(part["positives"]), part["rows"]).proportion_ci(method="wilson")
+        if part["positives"] % 1 == 0:
+            assert (part["low"], part["high"]) == pytest.approx(tuple(wilson), abs=1e-4)
     (precise,) = found["at_precision"]
     assert precise == {
         "wanted": 0.9, "threshold": None, "rows": 0, "precision": None, "accuracy": None,

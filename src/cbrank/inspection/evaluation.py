@@ -139,8 +139,12 @@ class Evaluation:
             "mean_probability": self.calibration.mean,
             "at_model_threshold": self.own._asdict(),
             "at_best_threshold": self.best._asdict(),
-            "tops": [{"top": top.name} | _without(top._asdict(), "name") for top in self.tops],
+            "tops": [_top(top) for top in self.tops],
             "deciles": [_part(part) for part in self.deciles],
+            "calibration": [
+                _part(part) | dict(zip(("low", "high"), part.interval(), strict=True))
+                for part in self.calibration.parts
+            ],
         }
         for measure in ("precision", "recall"):
             if asked := [wanted for wanted in self.wanted if wanted.measure == measure]:
@@ -251,8 +255,20 @@ def _interval(auc: AUCInterval | None) -> dict[str, Any]:
     return dict(zip(names, auc or [None] * len(names), strict=True))
 
 
+def _top(top: Top) -> dict[str, Any]:
+    facts = top._asdict()
+    return {"top": facts.pop("name")} | facts
+
+
 def _part(part: Part) -> dict[str, Any]:
-    return {"rows": part.rows} | _without(part._asdict(), "first", "last")
+    return {
+        "rows": part.rows,
+        "positives": part.positives,
+        "share": part.share,
+        "lift": part.lift,
+        "cumulative_recall": part.recall,
+        "mean_probability": part.probability,
+    }
 
 
 def _group(group: Group) -> dict[str, Any]:
@@ -260,7 +276,3 @@ def _group(group: Group) -> dict[str, Any]:
     named = {"group": None, "values": group.values or None} if rest else {"group": group.name}
     counts = {"rows": group.rows, "positives": group.positives}
     return named | counts | _interval(group.auc)
-
-
-def _without(facts: dict[str, Any], *names: str) -> dict[str, Any]:
-    return {name: value for name, value in facts.items() if name not in names}

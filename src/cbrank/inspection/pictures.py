@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbrank.inspection.evaluation import Evaluation
-from cbrank.inspection.ranked import Decision, Part
+from cbrank.inspection.ranked import Decision
 from cbrank.inspection.weights import Weights
 from cbrank.methods import METHODS, Look
 from cbrank.plotting import GRID, INK, WIDTH, dots, log_axis, log_y_axis, write_figure
@@ -23,7 +23,6 @@ SQUARE = (WIDTH, WIDTH)
 _MOST_POINTS = 2000
 _LONGEST_NAME = 32
 _RARE = 0.02  # a mean probability below it is in the corner of a linear scale
-_Z = 1.96  # deviations: 95% of a Gaussian
 
 
 def draw_roc(path: Path, found: Evaluation) -> None:
@@ -128,7 +127,7 @@ def calibration(found: Evaluation) -> "Callable[[Figure], None]":
     parts = found.calibration.parts
     given = np.array([part.probability for part in parts])
     shares = np.array([part.share for part in parts])
-    low, high = np.array([wilson(part) for part in parts]).T
+    low, high = np.array([part.interval() for part in parts]).T
     logarithmic = given.min() < _RARE
     above = [value for value in (*given, *shares) if value > 0]
     least = 0.5 * min(above) if logarithmic else 0.0  # what is none stands at the edge
@@ -153,21 +152,6 @@ def calibration(found: Evaluation) -> "Callable[[Figure], None]":
         )
 
     return draw
-
-
-def wilson(part: Part) -> tuple[float, float]:
-    """Return Wilson's 95% confidence interval of the share of positives in a part.
-
-    Examples
-    --------
-    >>> low, high = wilson(Part(1, 10, 1.0, 0.1, 1.0, 1.0, 0.1))
-    >>> round(low, 3), round(high, 3)
-    (0.018, 0.404)
-    """
-    n, share = part.rows, part.share
-    middle = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
-    reach = _Z / (1 + _Z**2 / n) * np.sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))
-    return max(0.0, float(middle - reach)), min(1.0, float(middle + reach))
 
 
 def _points(found: Evaluation) -> tuple[tuple[Decision, Look, str], ...]:

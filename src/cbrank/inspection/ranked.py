@@ -4,6 +4,7 @@ Rows of one score have no order among themselves. Whatever is said of the first 
 mean over all orders of such rows, which is what picking among them at random gives on average.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 SHARES = tuple(Fraction(per_mille, 1000) for per_mille in (1, 10, 50, 100))
+_Z = 1.96  # deviations: 95% of a Gaussian
 
 
 class Top(NamedTuple):
@@ -73,6 +75,25 @@ class Part(NamedTuple):
     def rows(self) -> int:
         """How many rows it has."""
         return self.last - self.first + 1
+
+    def interval(self) -> tuple[float, float]:
+        """Return Wilson's 95% confidence interval of the share of positives.
+
+        Returns
+        -------
+        tuple of float
+            The lower and the upper end.
+
+        Examples
+        --------
+        >>> low, high = Part(1, 10, 1.0, 0.1, 1.0, 1.0, 0.1).interval()
+        >>> round(low, 3), round(high, 3)
+        (0.018, 0.404)
+        """
+        n, share = self.rows, self.share
+        middle = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
+        reach = _Z / (1 + _Z**2 / n) * math.sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))
+        return max(0.0, middle - reach), min(1.0, middle + reach)
 
 
 class Decision(NamedTuple):
@@ -237,7 +258,7 @@ class Ranked:
         rows = np.diff(ends)
         share = np.diff(positives) / rows
         columns = (ends[:-1] + 1, ends[1:], np.diff(positives), share, share / self.share,
-                   positives[1:] / self.positives[-1], np.diff(chances) / rows)  # fmt: skip
+                   positives[1:] / self.positives[-1], np.diff(chances).clip(0) / rows)  # fmt: skip
         return [Part(*part) for part in zip(*(column.tolist() for column in columns), strict=True)]
 
     def _place(self, share: Fraction) -> int:

@@ -198,7 +198,7 @@ def _wanted(value: float) -> str:
 
 def _digits(counts: Iterable[float]) -> int:
     """Return how many decimals counts need: one if orders of equal scores leave fractions."""
-    return int(any(count % 1 for count in counts))
+    return int(any(abs(count - round(count)) > 1e-6 for count in counts))
 
 
 def _count(count: float, digits: int = 0) -> Cell:
