@@ -13,8 +13,11 @@ from sklearn.metrics import average_precision_score, log_loss, roc_auc_score
 from cbrank.inspection import pictures
 from cbrank.inspection.display import ends_of, panels_of
 from cbrank.inspection.evaluation import evaluate
+from cbrank.inspection.groups import Grouping
 from cbrank.inspection.page import write_page
+from cbrank.inspection.summary import tables
 from cbrank.metrics import auc_interval
+from cbrank.tables import plain
 
 pytest.importorskip("matplotlib", reason="pages need matplotlib")
 
@@ -237,6 +240,17 @@ def test_of_few_rows_and_without_curves(tmp_path):
     assert few.headings[0] == f"AUC {roc_auc_score(y, scores):.4f}"
     assert set(few.tables) == {"thresholds"}
     assert len(few.alts) == 3
+
+
+def test_names_that_would_disturb_a_terminal_or_are_too_long():
+    y, scores = np.array([0, 1, 0, 1, 0, 1]), np.arange(6.0)
+    grouping = Grouping("a\tb")
+    grouping.add(["\x1b[31mred", "\x1b[31mred", 80 * "x", 80 * "x", " ", "ok"])
+    found = evaluate(y, scores, np.full(6, 0.5), by=grouping)
+    lines = plain(tables(found)[-1]).splitlines()
+    names = [line.split("  ")[0] for line in lines]
+    assert names == ["a�b", "�[31mred", 39 * "x" + "…", "(empty)", "ok"]
+    assert len({len(line) for line in lines}) == 1
 
 
 # What pictures show ---------------------------------------------------------------------------------
