@@ -302,7 +302,9 @@ def test_calibration_shows_parts_by_a_scale_that_fits(made):
         )
         expected += [[mean, share]] if share > 1e-12 else []
     np.testing.assert_allclose(lines[1], expected)
-    common = evaluate(y, scores, np.full(3000, 0.3))
+    wrong = evaluate(y, scores, np.where(scores > 0, 0.3, 1e-12))
+    assert lines_of(pictures.calibration(wrong))[1].get_xlim()[0] > 1e-5
+    common = evaluate(1 - y, scores, np.where(scores > 0, 0.3, 1e-12))
     assert lines_of(pictures.calibration(common))[1].get_xscale() == "linear"
 
 

@@ -116,7 +116,8 @@ def _probabilities(found: Evaluation, deciles: Table | None) -> Section:
         f"{ends[0]} in the first part to {ends[-1]} in the last.",
         "Each point is a part of the ranking: the tenths of the table, the first of them divided at "
         "5%, 1% and 0.1% of all rows where there are so many. On the grey line probabilities are "
-        "right; a line through a point is the 95% interval (Wilson) of the share.",
+        "right; a line through a point is the 95% interval (Wilson) of the share. Where positives are "
+        "rare, scales are logarithmic, and what is below them stands at the edge.",
     )
     return Section("probabilities", "Probabilities", [Gallery((drawn,)), *filter(None, [deciles])])
 

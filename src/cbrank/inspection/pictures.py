@@ -22,7 +22,7 @@ LOOKS = {"curve": _CURVE, "own": _OWN, "best": _BEST}
 SQUARE = (WIDTH, WIDTH)
 _MOST_POINTS = 2000
 _LONGEST_NAME = 32
-_RARE = 0.02  # a mean probability below it is in the corner of a linear scale
+_RARE = 0.1  # where fewer are positive, most of a linear scale is empty
 
 
 def draw_roc(path: Path, found: Evaluation) -> None:
@@ -128,9 +128,10 @@ def calibration(found: Evaluation) -> "Callable[[Figure], None]":
     given = np.array([part.probability for part in parts])
     shares = np.array([part.share for part in parts])
     low, high = np.array([part.interval() for part in parts]).T
-    logarithmic = given.min() < _RARE
-    above = [value for value in (*given, *shares) if value > 0]
-    least = 0.5 * min(above) if logarithmic else 0.0  # what is none stands at the edge
+    logarithmic = found.share < _RARE
+    lowest = shares[shares > 0].min()
+    # Far below what shares can be told from none, probabilities stand at the edge.
+    least = 0.5 * min(lowest, max(given.min(), 0.1 * lowest)) if logarithmic else 0.0
     most = min(1.0, 1.05 * max(given.max(), high.max()))
 
     def draw(figure: "Figure") -> None:
