@@ -1,7 +1,9 @@
 """Options and arguments that several commands have, and those that follow from a table."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +18,6 @@ Command = Callable[..., None]
 Decorator = Callable[[Command], Command]
 
 MOST = 2**31 - 1  # of what is counted: arrays of more are beyond any machine
-_PICTURES = (".png", ".svg")
 
 
 def together(*options: Decorator) -> Decorator:
@@ -28,6 +29,52 @@ def together(*options: Decorator) -> Decorator:
         return command
 
     return decorate
+
+
+# Amounts ------------------------------------------------------------------------------------------
+
+
+class Share(click.ParamType[Fraction]):
+    """A share above 0 and up to 1, written as 0.9 or as 90%.
+
+    Examples
+    --------
+    >>> Share()("2.5%"), Share()("0.9")
+    (Fraction(1, 40), Fraction(9, 10))
+    """
+
+    name = "share"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Fraction:
+        number, percent = value.removesuffix("%"), value.endswith("%")
+        share = Fraction(number) if _DECIMAL.fullmatch(number) else Fraction(0)
+        share /= 100 if percent else 1
+        if not 0 < share <= 1:
+            self.fail(f"{value!r} is not a share of the whole: write it as 0.9 or 90%.", param, ctx)
+        return share
+
+
+class RowsOrShare(click.ParamType["int | Fraction"]):
+    """A number of rows, or a share of them with a percent sign.
+
+    Examples
+    --------
+    >>> RowsOrShare()("500"), RowsOrShare()("2%")
+    (500, Fraction(1, 50))
+    """
+
+    name = "rows or share"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int | Fraction:
+        if value.endswith("%"):
+            return Share().convert(value, param, ctx)
+        rows = int(value) if _DIGITS.fullmatch(value) else 0
+        if not 1 <= rows <= MOST:
+            self.fail(f"{value!r} is neither a number of rows nor a share such as 2%.", param, ctx)
+        return rows
+
+
+_DECIMAL, _DIGITS = re.compile(r"[0-9]{0,9}(\.[0-9]{1,18})?", re.ASCII), re.compile(r"[0-9]{1,10}")
 
 
 # From a table of parameters -----------------------------------------------------------------------
@@ -60,22 +107,6 @@ class NumberOrWord(click.ParamType[Any]):
         if value in self.words:
             return value
         return self.make(self.number.convert(value, param, ctx))
-
-
-class Share(click.ParamType[float]):
-    """A share: 10% or 0.1."""
-
-    name = "share"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        text = str(value).strip()
-        try:
-            share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-        except ValueError:
-            share = -1.0
-        if not 0.0 < share < 1.0:
-            self.fail(f"{value!r} is no share: say 10% or 0.1.", param, ctx)
-        return share
 
 
 def parameter_options(table: Iterable[Parameter]) -> Decorator:
@@ -322,25 +353,25 @@ AS_JSON = click.option("--json", "as_json", is_flag=True, help="For machines.")
 QUIET = click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 
 
-def _picture(_ctx: click.Context, param: click.Parameter, path: Path | None) -> Path | None:
-    if path is None:
-        return None
-    if path.suffix not in _PICTURES:
-        raise click.BadParameter(f"{path} must end in {' or '.join(_PICTURES)}.")
-    from cbrank.optional import need  # noqa: PLC0415
+def picture(option: str, text: str, endings: Sequence[str] = (".png", ".svg")) -> Decorator:
+    """Make an option that takes the path of a picture, or of a page, and needs what draws it."""
 
-    need("matplotlib", param.opts[0], "report")
-    return path
+    def check(_ctx: click.Context, param: click.Parameter, path: Path | None) -> Path | None:
+        if path is None:
+            return None
+        if path.suffix not in endings:
+            raise click.BadParameter(f"{path} must end in {' or '.join(endings)}.")
+        from cbrank.optional import need  # noqa: PLC0415
 
+        need("matplotlib", param.opts[0], "report")
+        return path
 
-def picture(option: str, text: str) -> Decorator:
-    """Make an option that takes the path of a picture, and needs what draws it."""
     return click.option(
         option,
         type=click.Path(dir_okay=False, path_type=Path),
-        callback=_picture,
+        callback=check,
         metavar="PATH",
-        help=f"{text}, {' or '.join(_PICTURES)}; needs cbrank[report].",
+        help=f"{text}, {' or '.join(endings)}; needs cbrank[report].",
     )
 
 

@@ -98,6 +98,10 @@ def command(output: Path, **options: Any) -> None:
         options["scale"] or options["categorical"] or options["format"] == "svmlight"
     )
     _refuse_idle(options, as_it_comes)
+    if options["holdout"] is not None:
+        options["holdout"] = float(options["holdout"])
+        if options["holdout"] >= 1.0:
+            raise click.UsageError("--holdout leaves no row to learn from: say 10%.")
     kept_in = options["column_file"]
     if kept_in and kept_in.exists():
         options["kinds"] = (*column_file.read(kept_in), *options["kinds"])
