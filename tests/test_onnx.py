@@ -102,9 +102,9 @@ def by_hand(model, X):
 @pytest.mark.parametrize("name", ["adult", "telco", "hypothyroid", "elec", "weather"])
 def test_real_tables(name):
     X, y = real_table(name)
-    order = np.random.RandomState(0).permutation(len(y))[:6000]
+    order = np.random.RandomState(0).permutation(len(y))[:3000]
     X, y = X.iloc[order], y.iloc[order]
-    ranker = AdditiveRanker(random_state=0).partial_fit(X[:5000], y[:5000])
+    ranker = AdditiveRanker(random_state=0).partial_fit(X[:2500], y[:2500])
     rows = X.sample(frac=1.0, random_state=1)
     model = to_onnx(ranker)
     assert_equal(ranker, answers(model, by_hand(model, rows)), rows)
@@ -245,6 +245,21 @@ def test_values_that_stand_apart():
     ranker = learned([*np.linspace(0.0, 1.0, 40).tolist(), -999.0, None, 1e6, 1e6, -999.0])
     assert "is a category of its own" in ranker.encoder_.decisions()[0]
     scores(ranker, [-999.0, 1e6, -998.9, np.nan, 0.5, np.inf, -np.inf])
+
+
+def test_a_column_of_numbers_that_was_crossed_and_became_words():
+    random = np.random.RandomState(0)
+    numbers = random.standard_normal(1000)
+    words = random.choice(["low", "high", "7"], 3000)
+    cells = np.array([*numbers.tolist(), *words], object)
+    X = {"c": cells, "d": random.randint(0, 2, 4000)}
+    y = random.random_sample(4000) < 0.5
+    ranker = AdditiveRanker(crosses=[("c", "d")], random_state=0)
+    ranker.partial_fit(part(X, slice(1000)), y[:1000])
+    assert ranker.encoder_.kinds_["c"] == "number"
+    ranker.partial_fit(part(X, slice(1000, None)), y[1000:])
+    assert ranker.encoder_.kinds_["c"] == "word"
+    check(ranker, X)
 
 
 def test_times_of_all_centuries():

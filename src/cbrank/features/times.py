@@ -18,8 +18,8 @@ LONGEST = 2.0**55 / 1e6  # seconds: more does not fit into NumPy's microseconds
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _HOURS = tuple(f"{hour}h" for hour in range(24))
-_PARTS = (("month", _MONTHS), ("weekday", _WEEKDAYS), ("hour", _HOURS))
-CALENDAR = {word: at for _, words in _PARTS for at, word in enumerate(words)}  # order of the parts
+PARTS = (("month", _MONTHS), ("weekday", _WEEKDAYS), ("hour", _HOURS))
+CALENDAR = {word: at for _, words in PARTS for at, word in enumerate(words)}  # order of the parts
 
 
 def _parts_of(seconds: Numbers) -> tuple[Numbers, list[Words]]:
@@ -32,7 +32,7 @@ def _parts_of(seconds: Numbers) -> tuple[Numbers, list[Words]]:
     hours = (moments.astype(np.int64) // 3600) % 24
     years[gaps] = np.nan
     found = []
-    for codes, (_, values) in zip((months, (days + 3) % 7, hours), _PARTS, strict=True):
+    for codes, (_, values) in zip((months, (days + 3) % 7, hours), PARTS, strict=True):
         found.append(Words(np.where(gaps, -1, codes).astype(np.int32), values))
     return years, found
 
@@ -61,7 +61,7 @@ class TimeColumn:
             NumberColumn(owner, f"{name}: days", pieces, pieces, tells_gaps=False),
             tuple(
                 WordColumn(owner, f"{name}: {part}", len(values), tells_gaps=False)
-                for part, values in _PARTS
+                for part, values in PARTS
             ),
         )
 
@@ -101,9 +101,7 @@ class TimeColumn:
         if self.first is None:
             return "nothing known so far"
         used = ["year"] if self.year.curve is not None else []
-        used += [
-            part for (part, _), known in zip(_PARTS, self.parts, strict=True) if known.features
-        ]
+        used += [part for (part, _), known in zip(PARTS, self.parts, strict=True) if known.features]
         text = ", ".join([*used, "days"]) + f" since {time_text(self.first)}"
         return text if self.days.curve is not None else "one value so far"
 

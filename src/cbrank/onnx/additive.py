@@ -1,9 +1,9 @@
 """An AdditiveRanker as a graph, whose inputs are the columns of a table.
 
-Every feature of the encoder is worth something to the score, and something to each coarse feature that
-crosses are products of: a row of one matrix, the *worth*. Words look their row up, numbers are multiplied with
-theirs, and what all columns give is summed. From there it is the crosses, the intercept and the curve from
-scores to probabilities.
+Words look up what they add to the score. All numbers, and years and days of times, become features at
+once, which are multiplied with their weights. Both also give the coarse features of their columns, of which
+crosses are products. The sum of all that is the score before the intercept, from which a curve leads to the
+probability.
 """
 
 import itertools
@@ -15,20 +15,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 import cbrank
-from cbrank.features.crosses import Cross
+from cbrank.features.crosses import Coarse
 from cbrank.features.curves import NumberColumn, Pieces
+from cbrank.features.table import Words
 from cbrank.features.text import TextColumn
-from cbrank.features.times import CALENDAR, LONGEST, TimeColumn
+from cbrank.features.times import LONGEST, PARTS, TimeColumn
 from cbrank.features.words import BUCKETS, GAP_WORDS, WordColumn
 from cbrank.onnx.graph import Graph, Port
 from cbrank.rankers.additive import AdditiveRanker
 from cbrank.rankers.scorer import Calibration
 
 Floats = NDArray[np.float64]
+Term = tuple[tuple[int, ...], float, float]  # features of a coarse one, their factor, an offset
 
 _DAY, _HOUR = 86400.0, 3600.0
-_PARTS = 12, 7, 24  # months, days of the week, hours
-_MOST = np.finfo(np.float64).max
+_LARGEST = float(np.finfo(np.float64).max)
+_MOST_ROOM = 2**21  # numbers that say what features give to coarse ones: far beyond any sound model
 
 _MEANINGS = {
     "number": "a number; NaN for a gap; true and false are 1 and 0",
@@ -55,6 +57,8 @@ class Input(NamedTuple):
         Its name, type and meaning.
     kind : {"number", "time", "word", "bucket"}
         What the column is taken as; a bucket goes with the column of words before it.
+    place : int
+        The place of the column in the table.
     known : NumberColumn, WordColumn, TimeColumn or None
         What the encoder knows of the column.
     asked : bool
@@ -63,6 +67,7 @@ class Input(NamedTuple):
 
     port: Port
     kind: str
+    place: int
     known: Any = None
     asked: bool = False
 
@@ -126,16 +131,17 @@ def _inputs_of(ranker: AdditiveRanker, names: list[str]) -> list[Input]:
             f"column {', '.join(map(repr, texts))} holds free text, for which ONNX has no standard "
             "operators: score by cbrank, or train without it (as kind 'drop')."
         )
-    for name, each, sentence, decision in zip(names, known, sentences, decisions, strict=True):
+    for place, (name, each) in enumerate(zip(names, known, strict=True)):
         if each is None:
             continue
-        kind, _, asked, _, _ = decision
+        sentence, (kind, _, asked, _, _) = sentences[place], decisions[place]
         meaning = _MEANINGS[kind] + (_GAPS if kind == "word" and not asked else "")
         typed = "string" if kind == "word" else "double"
-        inputs.append(Input(Port(name, typed, f"{meaning} ({sentence})"), kind, each, asked))
+        port = Port(name, typed, f"{meaning} ({sentence})")
+        inputs.append(Input(port, kind, place, each, asked))
         if isinstance(each, WordColumn) and each.buckets >= 0:
             port = Port(_bucket_of(name), "int64", _MEANINGS["bucket"].format(name))
-            inputs.append(Input(port, "bucket"))
+            inputs.append(Input(port, "bucket", place))
     if not inputs:
         raise ValueError("all columns are left out, or empty so far, so that there is no input.")
     return inputs
@@ -152,41 +158,56 @@ def _free(name: str, taken: set[str]) -> str:
     return name
 
 
-class _Worth:
-    """What features are worth to the score, and to the coarse features that crosses multiply."""
+class _Terms:
+    """The coarse features that crosses multiply, and the weights of all features."""
 
     def __init__(self, ranker: AdditiveRanker) -> None:
         encoder = ranker.encoder_
-        weights, crosses = np.zeros(encoder.width_ + 1), encoder.crosses()
+        # The last feature, which place -1 finds, is none: the encoder may also be ahead of the weights.
+        self.weights = np.zeros(encoder.width_ + 1)
         served = ranker.weights()[: encoder.width_]
-        weights[: len(served)] = served
-        places: dict[tuple[tuple[int, ...], float, float], int] = {}
-        products = [each for cross in crosses for each in _products(cross, places)]
-        features = np.array([feature for _, _, feature in products], np.int64)
-        self.pairs = np.array([pair for *pair, _ in products], np.int64).reshape(-1, 2)
-        self.of_pairs = weights[features]
-        weights[features] = 0.0
-        # The last row, of no feature, is worth nothing: place -1 finds it.
-        self.rows = np.zeros((len(weights), 1 + len(places)))
-        self.rows[:, 0] = weights
-        for (group, factor, _), at in places.items():
-            np.add.at(self.rows[:, at], [*group], factor)
-        self.offsets = np.array([0.0, *(offset for _, _, offset in places)])
+        self.weights[: len(served)] = served
+        self.owners = np.append(encoder.owners_, -1)
+        self.of: dict[int, dict[Term, int]] = {}  # of each column, in order
+        self._products = list[tuple[int, int, int, int]]()
+        features = list[int]()
+        for cross in encoder.crosses():
+            left, right = self._places(cross.left), self._places(cross.right)
+            pair = cross.left.column, cross.right.column
+            self._products += [(pair[0], left[i], pair[1], right[j]) for i, j in cross.chosen]
+            features += range(cross.first, cross.first + len(cross.chosen))
+        self.of_products = self.weights[features]
+        self._room = _MOST_ROOM
 
+    def _places(self, side: Coarse) -> list[int]:
+        known = self.of.setdefault(side.column, {})
+        every = zip(side.groups, side.factors, side.offsets, strict=True)
+        return [known.setdefault(each, len(known)) for each in every]
 
-def _products(
-    cross: Cross, places: dict[tuple[tuple[int, ...], float, float], int]
-) -> Iterator[tuple[int, int, int]]:
-    """Yield the two coarse features of each feature of a cross, by place, and its own place."""
-    left, right = (
-        [
-            places.setdefault(each, 1 + len(places))
-            for each in zip(side.groups, side.factors, side.offsets, strict=True)
-        ]
-        for side in (cross.left, cross.right)
-    )
-    for at, (i, j) in enumerate(cross.chosen):
-        yield left[i], right[j], cross.first + at
+    def offsets(self) -> Floats:
+        """Return what is added to the coarse features of all columns."""
+        return np.array([term[2] for known in self.of.values() for term in known])
+
+    def factors(self, column: int, places: Sequence[int]) -> Floats:
+        """Return what features give to the coarse features of a column (n_places, n_terms)."""
+        terms = self.of[column]
+        self._room -= len(places) * len(terms)
+        if self._room < 0:
+            raise ValueError("there are too many features of crosses for an ONNX model.")
+        rows = {place: at for at, place in enumerate(places) if place >= 0}
+        found = np.zeros((len(places), len(terms)))
+        for (group, factor, _), at in terms.items():
+            for place in rows.keys() & {*group}:
+                found[rows[place], at] = factor
+        return found
+
+    def sides(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the places of both factors of all products among the coarse features."""
+        ends = itertools.accumulate(map(len, self.of.values()), initial=0)
+        firsts = dict(zip(self.of, ends, strict=False))
+        pairs = [(firsts[a] + i, firsts[b] + j) for a, i, b, j in self._products]
+        left, right = np.array(pairs, np.int64).T
+        return left, right
 
 
 class _Additive(Graph):
@@ -194,24 +215,21 @@ class _Additive(Graph):
 
     def __init__(self, ranker: AdditiveRanker, taken: set[str]) -> None:
         super().__init__(taken)
-        self._worth = _Worth(ranker)
+        self._terms = _Terms(ranker)
         self._intercept = float(ranker.intercept_[0])
         self._calibration = ranker.calibration()
+        self._parts = list[str]()  # what columns add to the score
+        self._coarse: dict[int, str] = {}  # the coarse features of columns
 
     def build(self, inputs: Sequence[Input], outputs: Sequence[str], labels: list[str]) -> None:
         """Add all nodes."""
-        parts = [part for column in inputs for part in self._of_words(column)]
-        parts += self._of_numbers(inputs)
-        if not parts:
-            shape = self.add("Shape", inputs[0].port.name)
-            zeros = self.add("Expand", np.zeros(1), shape)
-            parts = [self.add("Unsqueeze", zeros, np.array([1]))]
-        found = self.add("Add", self.add("Sum", *parts), self._worth.offsets)
-        raw = self.add("Gather", found, np.array(0), axis=1)
-        if len(self._worth.pairs):
-            one, other = (self.add("Gather", found, side, axis=1) for side in self._worth.pairs.T)
-            crosses = self.add("MatMul", self.add("Mul", one, other), self._worth.of_pairs)
-            raw = self.add("Add", raw, crosses)
+        self._add_words(inputs)
+        self._add_numbers(inputs)
+        if not self._parts:
+            self._parts = [self.add("Expand", 0.0, self.add("Shape", inputs[0].port.name))]
+        if self._terms.of:
+            self._add_crosses()
+        raw = self.add("Sum", *self._parts)
         score = self.add("Add", raw, self._intercept, output=outputs[0])
         # Not by Sigmoid, which runtimes round to 0 where probabilities are small.
         against = self.add("Exp", self.add("Neg", self._log_odds(raw, self._calibration)))
@@ -219,48 +237,62 @@ class _Additive(Graph):
         positive = self.cast(self.add("Greater", score, 0.0), "int64")
         self.add("Gather", np.array(labels), positive, output=outputs[2])
 
+    def _add_crosses(self) -> None:
+        if self._coarse.keys() != self._terms.of.keys():
+            raise ValueError("it crosses columns that are neither numbers nor words.")
+        sums = self.side_by_side([self._coarse[column] for column in self._terms.of])
+        coarse = self.add("Add", sums, self._terms.offsets())
+        left, right = (self.add("Gather", coarse, side, axis=1) for side in self._terms.sides())
+        products = self.add("Mul", left, right)
+        self._parts.append(self.add("MatMul", products, self._terms.of_products))
+
     # Words ---------------------------------------------------------------------------------------
 
-    def _of_words(self, column: Input) -> Iterator[str]:
-        known = column.known
-        if not isinstance(known, WordColumn):
-            return
-        buckets = range(known.buckets, known.buckets + BUCKETS) if known.buckets >= 0 else ()
-        places = [known.gap, known.other, *known.features.values(), *buckets]
-        rows = self._worth.rows[places]
-        if not rows.any():
-            return
-        codes = {word: 2 + at for at, word in enumerate(known.features)}
-        codes |= dict.fromkeys([""] if column.asked else _spellings(), 0)
-        code = self.code(column.port.name, codes, -1 if buckets else 1)
-        if buckets:
-            shared = self.add(
-                "Add", _bucket_of(column.port.name), np.array(2 + len(known.features))
-            )
-            code = self.add("Where", self.add("Less", code, np.array(0)), shared, code)
-        yield self.add("Gather", rows, code)
+    def _add_words(self, inputs: Sequence[Input]) -> None:
+        for column in inputs:
+            known, name = column.known, column.port.name
+            if not isinstance(known, WordColumn):
+                continue
+            buckets = range(known.buckets, known.buckets + BUCKETS) if known.buckets >= 0 else ()
+            places = [known.gap, known.other, *known.features.values(), *buckets]
+            if max(places) < 0 and column.place not in self._terms.of:
+                continue
+            codes = {word: 2 + at for at, word in enumerate(known.features)}
+            codes |= dict.fromkeys([""] if column.asked else _spellings(), 0)
+            code = self.code(name, codes, -1 if buckets else 1)
+            if buckets:
+                shared = self.add("Add", _bucket_of(name), np.array(2 + len(known.features)))
+                code = self.add("Where", self.add("Less", code, np.array(0)), shared, code)
+            self._parts.append(self.add("Gather", self._terms.weights[places], code))
+            if column.place in self._terms.of:
+                table = self._terms.factors(column.place, places)
+                self._coarse[column.place] = self.add("Gather", table, code)
 
     # Numbers and times ---------------------------------------------------------------------------
 
-    def _of_numbers(self, inputs: Sequence[Input]) -> Iterator[str]:
-        """Yield what all columns of numbers and times give."""
+    def _add_numbers(self, inputs: Sequence[Input]) -> None:
         times = [column for column in inputs if isinstance(column.known, TimeColumn)]
         numbers = [column for column in inputs if isinstance(column.known, NumberColumn)]
         curves = [column.known for column in numbers]
         values = [self.add("Unsqueeze", column.port.name, np.array([1])) for column in numbers]
         if times:
             years, days, words = self._times(times)
+            self._parts.append(words)
             curves += [column.known.year for column in times]
             curves += [column.known.days for column in times]
             values += [years, days]
-            yield words
-        places, features = list[int](), list[str]()
-        if curves:
-            for some, found in self._features(curves, self.side_by_side(values)):
-                places += some
-                features.append(found)
-        if features:
-            yield self.add("MatMul", self.side_by_side(features), self._worth.rows[places])
+        found = [*self._features(curves, self.side_by_side(values))] if curves else []
+        if not found:
+            return
+        places = [place for some, _ in found for place in some]
+        features = self.side_by_side([tensor for _, tensor in found])
+        self._parts.append(self.add("MatMul", features, self._terms.weights[places]))
+        for column in numbers:
+            if column.place in self._terms.of:
+                own = np.flatnonzero(self._terms.owners[places] == column.place)
+                some = self.add("Gather", features, own, axis=1)
+                factors = self._terms.factors(column.place, np.array(places)[own].tolist())
+                self._coarse[column.place] = self.add("MatMul", some, factors)
 
     def _features(
         self, curves: Sequence[NumberColumn], values: str
@@ -271,25 +303,20 @@ class _Additive(Graph):
             columns, places = zip(*gaps, strict=True)
             cells = self.add("Gather", values, np.array(columns), axis=1)
             yield places, self.cast(self.add("IsNaN", cells), "double")
-        apart = [
-            (at, value, place)
-            for at, curve in enumerate(curves)
-            if curve.curve is not None
-            for value, place in zip(curve.curve.sentinels.tolist(), curve.sentinels, strict=True)
-        ]
-        if apart:
-            columns, sentinels, places = zip(*apart, strict=True)
-            cells = self.add("Gather", values, np.array(columns), axis=1)
-            marks = self.cast(self.add("Equal", cells, np.array(sentinels)), "double")
-            yield places, marks
-            # For the curve, these are gaps.
-            shares = np.zeros((len(apart), len(curves)))
-            shares[np.arange(len(apart)), columns] = 1.0
-            hidden = self.add("Greater", self.add("MatMul", marks, shares), 0.0)
-            values = self.add("Where", hidden, np.nan, values)
+        most, shown = max(len(curve.sentinels) for curve in curves), values
+        if most > 2:
+            raise ValueError("a column has more values that stand apart than its two ends.")
+        for level in range(most):
+            apart, marked = np.full(len(curves), np.nan), [-1] * len(curves)
+            for at, curve in enumerate(curves):
+                if curve.curve is not None and len(curve.sentinels) > level:
+                    apart[at], marked[at] = curve.curve.sentinels[level], curve.sentinels[level]
+            marks = self.add("Equal", values, apart)
+            yield marked, self.cast(marks, "double")
+            shown = self.add("Where", marks, np.nan, shown)  # for the curve, these are gaps
         ramps = Pieces([(curve, at) for at, curve in enumerate(curves)]).ramps()
         if ramps.features.size:
-            cells = self.add("Gather", values, ramps.places, axis=1)
+            cells = self.add("Gather", shown, ramps.places, axis=1)
             lifted = self.add("Sub", self.add("Mul", cells, ramps.scale), ramps.low)
             share = self.add("Max", self.add("Div", lifted, ramps.run), ramps.least)
             share = self.add("Sub", self.add("Min", share, ramps.most), ramps.base)
@@ -319,18 +346,16 @@ class _Additive(Graph):
     def _calendar(self, known: Sequence[TimeColumn], gaps: str, parts: Sequence[str]) -> str:
         """Return what the months, weekdays and hours of all columns of times give."""
         places, codes = list[int](), list[str]()
-        for at, (part, count) in enumerate(zip(parts, _PARTS, strict=True)):
+        for at, (part, (_, values)) in enumerate(zip(parts, PARTS, strict=True)):
+            count = len(values)
             firsts = len(places) + (count + 1) * np.arange(len(known), dtype=np.float64)
+            every = Words(np.arange(count, dtype=np.int32), values)
             for column in known:
-                words = column.parts[at]
-                found = [words.other] * count
-                for word, place in words.features.items():
-                    found[CALENDAR[word]] = place
-                places += [*found, column.gap if at == 0 else -1]
+                places += [*column.parts[at].places(every), column.gap if at == 0 else -1]
             code = self.add("Where", gaps, float(count), part)
             codes.append(self.cast(self.add("Add", code, firsts), "int64"))
-        rows = self.add("Gather", self._worth.rows[places], self.side_by_side(codes))
-        return self.add("ReduceSum", rows, np.array([1]), keepdims=0)
+        found = self.add("Gather", self._terms.weights[places], self.side_by_side(codes))
+        return self.add("ReduceSum", found, np.array([1]), keepdims=0)
 
     def _year_and_month(self, day: str) -> tuple[str, str]:
         """Return the year and the month, from 0, of days since 1970 in the Gregorian calendar.
@@ -365,7 +390,7 @@ class _Additive(Graph):
         """Return the log odds of scores before the intercept."""
         middle, unit = curve.anchor
         place = self.add("Div", self.add("Sub", raw, middle), unit)
-        place = self.add("Clip", place, -_MOST, _MOST)
+        place = self.add("Clip", place, -_LARGEST, _LARGEST)
         evidence = place
         if curve.knots.size:
             (low, high), rises = curve.knots[0][[0, -1]], np.diff(curve.knots[1])
