@@ -152,7 +152,7 @@ def test_free_text_is_refused(tmp_path):
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == (
         "Error: column 'message' holds free text, for which ONNX has no standard operators: "
-        "score by cbrank, or train without it (as kind 'drop').\n"
+        "score by cbrank, or train with the column dropped.\n"
     )
     assert not (tmp_path / "spam.onnx").exists()
 

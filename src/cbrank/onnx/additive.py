@@ -96,8 +96,8 @@ def additive_model(
     taken = {each.port.name for each in inputs}
     if len(taken) < len(inputs) or "" in taken:
         raise ValueError(
-            "the inputs of an ONNX model need names that differ and are not empty, and those of its "
-            "columns do not: say others by `features`."
+            "the inputs of an ONNX model need names that differ and are not empty, and the columns have "
+            "others: rename them."
         )
     outputs = [port._replace(name=_free(port.name, taken)) for port in _OUTPUTS]
     labels = [*map(str, ranker.classes_.tolist())] if labels is None else [*labels]
@@ -129,7 +129,7 @@ def _inputs_of(ranker: AdditiveRanker, names: list[str]) -> list[Input]:
     if texts:
         raise ValueError(
             f"column {', '.join(map(repr, texts))} holds free text, for which ONNX has no standard "
-            "operators: score by cbrank, or train without it (as kind 'drop')."
+            "operators: score by cbrank, or train with the column dropped."
         )
     for place, (name, each) in enumerate(zip(names, known, strict=True)):
         if each is None:
