@@ -81,6 +81,22 @@ class Cells:
             return text
 
 
+def column_of(cells: Iterable[str]) -> Column:
+    """Return the column of cells that are text already.
+
+    Examples
+    --------
+    >>> column_of(["5", "NA"])
+    array([ 5., nan])
+    """
+    codes, found = _different(cells)
+    words = [None if is_gap_word(cell) else cell for cell in found]
+    numbers = [np.nan if word is None else plain_number(word) for word in words]
+    if any(number is None for number in numbers):
+        return _words(codes, words)
+    return np.array([*numbers, np.nan], np.float64)[codes]
+
+
 def sliced(text: bytes, spans: NDArray[np.int64]) -> list[bytes]:
     """Return the cells that start and stop at these places."""
     return [text[start:stop] for start, stop in spans.tolist()]
