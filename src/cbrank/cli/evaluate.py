@@ -128,6 +128,8 @@ def _grouping(model: "Model", column: str | None) -> "Grouping | None":
 
     if column is None:
         return None
+    if column == model.columns.label:
+        raise ValueError(f"column {column!r} is the label: group rows by another.")
     model.columns.pass_on(column)
     return Grouping(column)
 

@@ -181,15 +181,16 @@ def _held_out(run: "Run") -> dict[str, Any]:
 
     if run.holdout is None:
         return {}
-    labels, scores = [np.zeros(0, np.int8)], [np.zeros(0)]
+    labels, scores, chances = [np.zeros(0, np.int8)], [np.zeros(0)], [np.zeros(0)]
     for chunk in run.held_out():
         assert chunk.y is not None
         labels.append(chunk.y.astype(np.int8))
         scores.append(finite_scores(run.model, chunk.X)[0])
-    y = np.concatenate(labels).astype(np.int64)
+        chances.append(run.model.probabilities(chunk.X))
+    y = np.concatenate(labels)
     if not len(y) or y.min() == y.max():
         return {"held_out": {"rows": len(y), "positives": int(y.sum()), "auc": None}}
-    found = evaluate(y, np.concatenate(scores))
+    found = evaluate(y, np.concatenate(scores), np.concatenate(chances))
     return {
         "held_out": {
             "rows": found.rows,

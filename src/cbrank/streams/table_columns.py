@@ -95,8 +95,6 @@ class TableColumns(Columns):
         return alone
 
     def pass_on(self, column: str) -> None:
-        if column == self.label:
-            raise ValueError(f"column {column!r} is the label: name another.")
         if self.id not in (None, column):
             self.drop.append(str(self.id))
         self.id = column
