@@ -176,25 +176,31 @@ def _held_out(run: "Run") -> dict[str, Any]:
     """Return how well the rows that were never learned from are ranked."""
     import numpy as np  # noqa: PLC0415
 
-    from cbrank.inspection.ranked import Ranked  # noqa: PLC0415
+    from cbrank.inspection.evaluation import evaluate  # noqa: PLC0415
     from cbrank.inspection.scoring import finite_scores  # noqa: PLC0415
-    from cbrank.metrics import auc_interval  # noqa: PLC0415
 
     if run.holdout is None:
         return {}
-    labels, ranked = [np.zeros(0, np.int8)], [np.zeros(0)]
+    labels, scores, chances = [np.zeros(0, np.int8)], [np.zeros(0)], [np.zeros(0)]
     for chunk in run.held_out():
         assert chunk.y is not None
         labels.append(chunk.y.astype(np.int8))
-        ranked.append(finite_scores(run.model, chunk.X)[0])
-    y, scores = np.concatenate(labels), np.concatenate(ranked)
-    told: dict[str, Any] = {"rows": len(y), "positives": int(y.sum()), "auc": None}
-    if len(y) and y.min() < y.max():
-        auc = auc_interval(y, scores, pos_label=1)
-        told |= {"auc": shown(auc.auc), "auc_low": shown(auc.low), "auc_high": shown(auc.high)}
-        precision = Ranked.of(y, scores, np.zeros(len(y))).average_precision()
-        told |= {"average_precision": shown(precision)}
-    return {"held_out": told}
+        scores.append(finite_scores(run.model, chunk.X)[0])
+        chances.append(run.model.probabilities(chunk.X))
+    y = np.concatenate(labels)
+    if not len(y) or y.min() == y.max():
+        return {"held_out": {"rows": len(y), "positives": int(y.sum()), "auc": None}}
+    found = evaluate(y, np.concatenate(scores), np.concatenate(chances))
+    return {
+        "held_out": {
+            "rows": found.rows,
+            "positives": found.positives,
+            "auc": shown(found.auc.auc),
+            "auc_low": shown(found.auc.low),
+            "auc_high": shown(found.auc.high),
+            "average_precision": shown(found.average_precision),
+        }
+    }
 
 
 def _result(run: "Run", output: Path) -> dict[str, Any]:

@@ -176,6 +176,10 @@ def result_in_words(facts: dict[str, Any]) -> str:
             f"AUC {auc:.4f}{_between(*facts['progressive_auc_interval'])} on rows before they were "
             "learned from" + (f"; on the last ones {lately:.4f}." if lately is not None else ".")
         )
+    elif facts["recent_auc"] is not None:
+        lines.append(
+            f"AUC {facts['recent_auc']:.4f} on the last rows before they were learned from."
+        )
     if held and held["auc"] is None:
         lines.append(f"No AUC of the {held['rows']:,} rows held out, which have one label only.")
     elif held:

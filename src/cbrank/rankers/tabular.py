@@ -45,6 +45,7 @@ def _of_rows_so_far(name: str) -> Any:
 class TabularRanker(CBRanker):
     """A `CBRanker` that learns from tables, by the features of an encoder."""
 
+    TAKES_TABLES: ClassVar[bool] = True
     _shape_parameters: ClassVar[tuple[str, ...]] = (
         *CBRanker._shape_parameters,
         "pieces",
@@ -234,7 +235,7 @@ class TabularRanker(CBRanker):
         self._encoder.settle(rows)
         if isinstance(self.crosses, list):
             self._encoder.cross(self.asked_pairs(), None, growing.MOST_ASKED)
-        wide = self._encoder.is_wide_
+        wide = self._encoder.is_wide_ or self._encoder.width_ > _WIDEST_FULL
         random = np.random.RandomState(self._seed)
         self._waiting = None
         shuffled = record.shuffled(self._record)
