@@ -29,6 +29,9 @@ Arrays = dict[str, NDArray[Any]]
 Facts = dict[str, Any]
 
 FIRST_OF_FIT = 512  # rows that `fit` looks ahead to decide what columns are
+# Features of a full covariance that nobody asked for by name: 32 MiB for each learner, all of it read
+# for each pair. A table of 1,000 columns of numbers has 8,000, and took a second for each row.
+_WIDEST_FULL = 2048
 
 
 def _of_rows_so_far(name: str) -> Any:
