@@ -138,6 +138,7 @@ def learn(
 def _carry_out(run: "Run", report: Reporter, stops: "Stops", column_file: Path | None) -> None:
     report.begin(run)
     stops.ask(run.stop)
+    stream = None
     with contextlib.closing(iter(run)) as steps:
         for stream in steps:
             if run.first is not None:
@@ -146,6 +147,8 @@ def _carry_out(run: "Run", report: Reporter, stops: "Stops", column_file: Path |
             if stops.received is not None:
                 break
     report.end()
+    if stream is not None and stream.unlabelled:
+        report.note(f"{_rows(stream.unlabelled)} no label, and nothing was learned from them.")
     if stops.received is None:
         return
     run.keep()
@@ -158,6 +161,10 @@ def _carry_out(run: "Run", report: Reporter, stops: "Stops", column_file: Path |
         how = "Nothing is kept, since there is no --checkpoint."
     click.echo(f"{rows} {how}", err=True)
     sys.exit(128 + stops.received)
+
+
+def _rows(count: int) -> str:
+    return "1 row has" if count == 1 else f"{count:,} rows have"
 
 
 def _tell_columns(run: "Run", report: Reporter, path: Path | None) -> None:

@@ -348,9 +348,9 @@ class Stateful(Owner, LinearScorer):
             raise ValueError("its class weights are not numbers") from None
         first._validate_params()
         sizes = {state_checks.WIDTH: n_features} | {
-            name: getattr(first, name)
+            name: size
             for name in cls._shape_parameters
-            if isinstance(getattr(first, name, None), Integral)
+            if isinstance(size := getattr(first, name, None), Integral) and size != 0
         }
         ranker: Self = state_checks.small_ranker(first, arrays, sizes, sparse, classes)
         if ranker._sparse is not sparse or ranker._shape.keys() != began_with.keys():

@@ -121,14 +121,56 @@ class _Recoded:
                 return text.encode()
 
 
+class _Begun:
+    """A stream whose first bytes were read already."""
+
+    def __init__(self, start: bytes, stream: IO[bytes]) -> None:
+        self._start, self._stream = start, stream
+
+    def read(self, count: int) -> bytes:
+        """Return some bytes, none at the end."""
+        start, self._start = self._start, b""
+        return start or self._stream.read(count)
+
+
 def recoded(opened: Opened, encoding: str | None, name: str) -> Opened:
-    """Return the bytes of a text in UTF-8; without an encoding a mark may tell that it is UTF-16."""
+    """Return the bytes of a text in UTF-8; without an encoding its first bytes tell UTF-16."""
     if encoding is None:
-        start = first_bytes(opened.stream, 2)
-        encoding = "utf-16" if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8"
+        opened, start = _begun(opened)
+        encoding = _told_by_bytes(start)
     if codecs.lookup(encoding).name == "utf-8":
         return opened
     return Opened(cast(IO[bytes], _Recoded(opened.stream, encoding, name)), opened.raw)
+
+
+def _begun(opened: Opened) -> tuple[Opened, bytes]:
+    """Return a stream and its first four bytes, which it still gives, however slowly they come."""
+    stream: Any = opened.stream
+    if stream is opened.raw and opened.seekable():
+        return opened, first_bytes(stream, 4)
+    start = b""
+    while len(start) < 4 and (data := stream.read(4 - len(start))):
+        if not isinstance(data, bytes):  # the file was opened in text mode
+            return Opened(cast(IO[bytes], _Begun(data, stream)), opened.raw), b""
+        start += data
+    return Opened(cast(IO[bytes], _Begun(start, stream)), opened.raw), start
+
+
+def _told_by_bytes(start: bytes) -> str:
+    r"""Return the encoding of a text by its first bytes: a mark, or zeros in every other place.
+
+    Examples
+    --------
+    >>> _told_by_bytes(b"a\0g\0"), _told_by_bytes(b"age,")
+    ('utf-16-le', 'utf-8')
+    """
+    if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return "utf-16"
+    if len(start) == 4 and start[1] == start[3] == 0 < min(start[0], start[2]):
+        return "utf-16-le"
+    if len(start) == 4 and start[0] == start[2] == 0 < min(start[1], start[3]):
+        return "utf-16-be"
+    return "utf-8"
 
 
 def checked_encoding(encoding: str | None) -> str | None:

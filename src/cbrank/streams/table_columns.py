@@ -98,8 +98,9 @@ class TableColumns(Columns):
             self.drop.append(str(self.id))
         self.id = column
 
-    def names_of(self, header: Sequence[str]) -> list[str]:
-        return with_names(header)
+    def names_of(self, header: Sequence[str], unnamed: str = "") -> list[str]:
+        before, after = [""] * (unnamed == "first"), [""] * (unnamed == "last")
+        return with_names([*before, *header, *after])
 
     def _match(
         self, header: Sequence[str], name: str, *, learn: bool, labelled: bool
