@@ -39,6 +39,7 @@ from cbrank.streams.sources import (
     source_name,
 )
 from cbrank.streams.svmlight import SvmlightParser
+from cbrank.streams.table_columns import TableColumns
 from cbrank.streams.text import Lines, Parser, Size, read_rows
 
 Format = Literal["svmlight", "csv", "parquet"]
@@ -347,7 +348,7 @@ def _read_text(
 ) -> Iterator[tuple[Rows, int]]:
     """Read svmlight text or CSV from an offset on; yield rows and bytes read."""
     lines, rows = Lines(opened, name), settings.rows
-    form, text = (form, lines.take()) if form else _told_by_text(lines)
+    form, text = (form, lines.take()) if form else _told_by_text(lines, settings.columns)
     refuse_other_formats(text, name)
     if form == "svmlight":
         settings.columns.expect(sparse=True, name=name, learn=settings.learn)
@@ -456,9 +457,11 @@ def _told_by_content(opened: Opened) -> Format | None:
     return "parquet" if opened.head(len(_PARQUET)) == _PARQUET else None
 
 
-def _told_by_text(lines: Lines) -> tuple[Format, bytes]:
+def _told_by_text(lines: Lines, columns: Columns) -> tuple[Format, bytes]:
     """Return the format by the first line that is not blank or a comment, and the text read."""
     text = lines.take()
+    if isinstance(columns, TableColumns) and b":" not in text.partition(b"\n")[0]:
+        return "csv", text
     while True:
         cut = lines.whole(text)
         form = _told_by_line(text[:cut])

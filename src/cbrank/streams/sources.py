@@ -104,21 +104,33 @@ class _Recoded:
 
     def __init__(self, stream: IO[bytes], encoding: str, name: str) -> None:
         self._stream, self._encoding, self._name = stream, encoding, name
-        self._decoder = codecs.getincrementaldecoder(encoding)()
+        self._decoder: Any = codecs.getincrementaldecoder(encoding)()
+        self._fault: str | None = None
 
     def read(self, count: int) -> bytes:
-        """Return some bytes, none at the end."""
-        while True:
+        """Return some bytes, none at the end; all before a fault, however they come."""
+        while self._fault is None:
             data = self._stream.read(count)
+            text = self._decoded(data)
+            if text or not (data or self._fault):
+                return text
+        raise ValueError(
+            f"{self._name} is not {self._encoding}: {self._fault}. Say which encoding it has by "
+            "`encoding`, such as utf-8 or cp1252."
+        )
+
+    def _decoded(self, data: bytes) -> bytes:
+        held = len(getattr(self._decoder, "buffer", b""))
+        try:
+            text: str = self._decoder.decode(data, final=not data)
+        except UnicodeError as reason:
+            self._fault = reason.reason if isinstance(reason, UnicodeDecodeError) else str(reason)
+            sound = data[: max(0, reason.start - held)] if hasattr(reason, "start") else b""
             try:
-                text = self._decoder.decode(data, final=not data)
-            except UnicodeDecodeError as reason:
-                raise ValueError(
-                    f"{self._name} is not {self._encoding}: {reason.reason}. Say which encoding it "
-                    "has by `encoding`, such as utf-8 or cp1252."
-                ) from None
-            if text or not data:
-                return text.encode()
+                text = self._decoder.decode(sound)
+            except UnicodeError:
+                text = ""
+        return text.encode("utf-8", "surrogatepass")
 
 
 class _Begun:

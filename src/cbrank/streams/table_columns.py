@@ -98,6 +98,14 @@ class TableColumns(Columns):
             self.drop.append(str(self.id))
         self.id = column
 
+    def expect(self, *, sparse: bool, name: str, learn: bool) -> None:
+        if sparse:
+            raise ValueError(
+                f"{name} is svmlight text, where the label comes first on each line: it has no "
+                "columns to name by `label`."
+            )
+        super().expect(sparse=sparse, name=name, learn=learn)
+
     def names_of(self, header: Sequence[str], unnamed: str = "") -> list[str]:
         before, after = [""] * (unnamed == "first"), [""] * (unnamed == "last")
         return with_names([*before, *header, *after])
