@@ -92,7 +92,7 @@ def told(text: bytes, asked: Asked, known: Collection[str]) -> Dialect:
     >>> told(b"39, State-gov, 77516\n50, Private, 83311\n", Asked(), ())
     Dialect(separator=',', decimal='.', header=False, above=0, unnamed='')
     """
-    said = _SAID.match(text)
+    known, said = frozenset(known), _SAID.match(text)
     above = said.end() if said else 0
     given = said[1].decode("latin-1") if said else None
     separator = asked.separator or given or _separator(_letters(text))

@@ -105,17 +105,17 @@ class _Recoded:
     def __init__(self, stream: IO[bytes], encoding: str, name: str) -> None:
         self._stream, self._encoding, self._name = stream, encoding, name
         self._decoder: Any = codecs.getincrementaldecoder(encoding)()
-        self._fault: str | None = None
+        self._is_faulty = False
 
     def read(self, count: int) -> bytes:
         """Return some bytes, none at the end; all before a fault, however they come."""
-        while self._fault is None:
+        while not self._is_faulty:
             data = self._stream.read(count)
             text = self._decoded(data)
-            if text or not (data or self._fault):
+            if text or not (data or self._is_faulty):
                 return text
         raise ValueError(
-            f"{self._name} is not {self._encoding}: {self._fault}. Say which encoding it has by "
+            f"{self._name} is not {self._encoding}. Say which encoding it has by "
             "`encoding`, such as utf-8 or cp1252."
         )
 
@@ -124,7 +124,7 @@ class _Recoded:
         try:
             text: str = self._decoder.decode(data, final=not data)
         except UnicodeError as reason:
-            self._fault = reason.reason if isinstance(reason, UnicodeDecodeError) else str(reason)
+            self._is_faulty = True
             sound = data[: max(0, reason.start - held)] if hasattr(reason, "start") else b""
             try:
                 text = self._decoder.decode(sound)

@@ -134,7 +134,7 @@ class TableColumns(Columns):
         if unknown:
             raise ValueError(f"{name} has no column {named(unknown)}. {listed(header)}")
         dropped = [column for column, kind in self.kinds_.items() if kind == "drop"]
-        self.drop += [column for column in dropped if column not in self.drop]
+        self.drop = [*dict.fromkeys([*self.drop, *dropped])]
         apart = {*self.drop, self.label}
         self.kinds_ = {column: kind for column, kind in self.kinds_.items() if column not in apart}
 
