@@ -60,7 +60,7 @@ TABLES = [
     b'"a","b","a","","y"\n"1","x","2","","1"\n"2","""","3","","0"\n',
     b"a,b,y\n1,2,3,yes\n4,5,6,no\n",
 ]
-ENCODINGS = ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252", "utf-32", "utf-7"]
+ENCODINGS = ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252", "utf-32", "sjis"]
 
 
 def parquet_seed():
@@ -186,7 +186,11 @@ def read_in_blocks(data, chosen, largest):
     """Read at once and in blocks of a few bytes, and compare."""
     if chosen["format"] is None and data.startswith(b"PAR1"):
         return  # Parquet cannot come in blocks
-    assert outcome(Dribble(data, largest), **chosen) == outcome(io.BytesIO(data), **chosen)
+    slow, whole = outcome(Dribble(data, largest), **chosen), outcome(io.BytesIO(data), **chosen)
+    if "Say which encoding" in f"{slow[4]} {whole[4]}":  # of two faults either may be met first
+        assert slow[4] and whole[4]
+    else:
+        assert slow == whole
 
 
 def check_sentence(text):
