@@ -32,8 +32,8 @@ if "--atheris" in sys.argv:
 
     watched = atheris.instrument_imports(include=["cbrank"])
 with watched:
-    from cbrank.kernels import csv, svmlight  # noqa: F401
     from cbrank.features.table import Table
+    from cbrank.kernels import csv, svmlight  # noqa: F401
     from cbrank.streams import Columns, Position, TableColumns, open_stream
 
 from dribble import Dribble, outcome
@@ -188,7 +188,8 @@ def read_in_blocks(data, chosen, largest):
         return  # Parquet cannot come in blocks
     slow, whole = outcome(Dribble(data, largest), **chosen), outcome(io.BytesIO(data), **chosen)
     if "Say which encoding" in f"{slow[4]} {whole[4]}":  # of two faults either may be met first
-        assert slow[4] and whole[4]
+        assert slow[4]
+        assert whole[4]
     else:
         assert slow == whole
 

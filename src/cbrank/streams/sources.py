@@ -194,7 +194,9 @@ def checked_encoding(encoding: str | None) -> str | None:
     'latin-1'
     """
     try:
-        b"".decode(encoding or "utf-8")
+        b" ".decode(encoding or "utf-8")  # of no bytes at all Python does not ask for the encoding
+    except UnicodeError:
+        return encoding
     except LookupError:
         raise ValueError(
             f"the encoding {encoding!r} is not known: say utf-8, utf-16, cp1252 or another of Python's."
