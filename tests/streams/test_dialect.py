@@ -202,6 +202,7 @@ def test_rows_with_one_cell_more_than_the_header(unnamed, name):
     data = "a,b,y\n" + "".join(cells.format(row, "yes" if row % 3 else "no") for row in range(9))
     columns = TableColumns("y")
     (chunk,) = open_stream(io.BytesIO(data.encode()), columns=columns, format="csv")
+    assert columns.numeric_ is not None
     assert {*columns.numeric_} == {"a", "b", name}
     assert chunk.X.columns[columns.numeric_.index("a")].tolist() == [*range(9)]
     with pytest.raises(ValueError, match="more cells where the header names 3 columns"):

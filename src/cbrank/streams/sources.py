@@ -11,7 +11,7 @@ import lzma
 import os
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
@@ -99,18 +99,23 @@ class Opened(NamedTuple):
         return self.raw.tell() if self.seekable() else offset
 
 
+def reader(stream: IO[bytes]) -> Callable[[int], bytes]:
+    """Return what reads some bytes of a stream; of a pipe, those that are there."""
+    return stream.read1 if isinstance(stream, io.BufferedReader) else stream.read
+
+
 class _Recoded:
     """A stream of text in another encoding, as UTF-8."""
 
     def __init__(self, stream: IO[bytes], encoding: str, name: str) -> None:
-        self._stream, self._encoding, self._name = stream, encoding, name
+        self._read, self._encoding, self._name = reader(stream), encoding, name
         self._decoder: Any = codecs.getincrementaldecoder(encoding)()
         self._is_faulty = False
 
     def read(self, count: int) -> bytes:
         """Return some bytes, none at the end; all before a fault, however they come."""
         while not self._is_faulty:
-            data = self._stream.read(count)
+            data = self._read(count)
             text = self._decoded(data)
             if text or not (data or self._is_faulty):
                 return text
@@ -137,12 +142,12 @@ class _Begun:
     """A stream whose first bytes were read already."""
 
     def __init__(self, start: bytes, stream: IO[bytes]) -> None:
-        self._start, self._stream = start, stream
+        self._start, self._read = start, reader(stream)
 
     def read(self, count: int) -> bytes:
         """Return some bytes, none at the end."""
         start, self._start = self._start, b""
-        return start or self._stream.read(count)
+        return start or self._read(count)
 
 
 def recoded(opened: Opened, encoding: str | None, name: str) -> Opened:
