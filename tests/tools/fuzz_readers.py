@@ -52,7 +52,7 @@ SECONDS, MEGABYTES = 10, 200
 READERS = ["svmlight", "csv", "parquet", "table", "tables"]
 TABLES = [
     CSV,
-    b"sep=;\r\nage;pay;note;y\r\n31;1.234,5;a, b;no\r\n?;,25;\"x;y\";yes\r\n7;-3,5;NA;no\r\n" * 2,
+    b'sep=;\r\nage;pay;note;y\r\n31;1.234,5;a, b;no\r\n?;,25;"x;y";yes\r\n7;-3,5;NA;no\r\n' * 2,
     b"Report of May\n\nid\tage\twhen\ty\na\t1\t2024-01-31\tt\nb\t007\t31.12.2023\tf\nc\t\t\t\n",
     "ж|é|y|\n1e3|Žižek|Yes|\n-0|naïve|No|\n$1,250.50|50%|no|\n".encode(),
     "größe,y\n1,ja\n2,nein\n3,nein\n".encode("cp1252"),

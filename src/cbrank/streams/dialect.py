@@ -6,6 +6,7 @@ right if it cuts the rows into equally many cells.
 
 import csv
 import io
+import itertools
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -150,16 +151,18 @@ def _above(text: bytes, separator: str, known: Collection[str]) -> int:
     >>> _above(b"Sales of May\n\nage,paid\n31,no\n", ",", ["paid"])
     14
     """
-    at, most = 0, 0
-    for _ in range(_ABOVE):
-        stop = text.find(b"\n", at) + 1
-        row = next(iter(_rows(_letters(text[at:stop]), separator)), [])
-        cells = sum(cell != "" for cell in row)
-        if any(cell in known for cell in row):
-            return at if most and cells > most else 0
-        at, most = stop, max(cells, most)
-        if not stop:
-            break
+    lines, begin, most = text.split(b"\n"), 0, 0
+    reader = csv.reader((_letters(line) + "\n" for line in lines), delimiter=separator)
+    try:
+        for row in itertools.islice(reader, _ABOVE):
+            cells = [cell.strip() for cell in row]
+            filled = sum(cell != "" for cell in cells)
+            if any(cell in known for cell in cells):
+                is_title = 0 < most < filled
+                return sum(len(line) + 1 for line in lines[:begin]) if is_title else 0
+            begin, most = reader.line_num, max(filled, most)
+    except csv.Error:
+        pass
     return 0
 
 
