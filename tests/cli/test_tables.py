@@ -422,7 +422,9 @@ def real_file(name, rows=None):
 def test_real_tables(tmp_path, monkeypatch, name, least):
     monkeypatch.chdir(tmp_path)
     real_file(name, 8000)
-    result, _ = train("--holdout", "20%", data="real.csv", label=LABELS[name])
+    # Only customers who left were asked how satisfied they were.
+    drop = ["--drop", "CustomerSatisfactionScore"] if name == "telco" else []
+    result, _ = train("--holdout", "20%", *drop, data="real.csv", label=LABELS[name])
     assert result["held_out"]["auc"] >= least
 
 

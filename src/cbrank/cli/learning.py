@@ -175,6 +175,11 @@ def _tell_columns(run: "Run", report: Reporter, path: Path | None) -> None:
     assert rows is not None
     columns = column_file.taken(run.model, rows)
     report.columns(columns)
+    if all(column.taken_as == "drop" for column in columns):
+        report.note(
+            "all columns are left out so far: there is nothing to rank by. Say what they are "
+            "by --as, such as --as 'x*=category'."
+        )
     if path is not None and not path.exists():
         column_file.write(path, columns, [str(column) for column in run.model.columns.drop])
 

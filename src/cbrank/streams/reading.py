@@ -431,8 +431,10 @@ def _roles(
             names, name, learn=settings.learn, labelled=settings.labels
         )
     except ValueError as error:
-        note = dialect.note(name) if dialect else None
-        raise ValueError(f"{error} {note}" if note else str(error)) from None
+        told = [str(error), dialect.note(name) if dialect else None]
+        if dialect and len(names) == 1 and "`separator" not in str(error):
+            told.append("If cells are separated otherwise, say how by `separator=...`.")
+        raise ValueError(" ".join(filter(None, told))) from None
     settings.notes.extend(notes)
     return roles
 
