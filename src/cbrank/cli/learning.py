@@ -18,6 +18,10 @@ from cbrank.cli.options import MOST, QUIET, READING, NumberOrWord, together
 from cbrank.cli.progress import Reporter, reporter, shown
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from cbrank.features import Table
     from cbrank.training import Checkpoint, Model, Progress, Run
 
 _EVERY = re.compile(r"(\d+)\s*(s|m|h|)")
@@ -141,7 +145,8 @@ def _carry_out(run: "Run", report: Reporter, stops: "Stops", column_file: Path |
     with contextlib.closing(iter(run)) as steps:
         for stream in steps:
             if run.first is not None:
-                _tell_columns(run, report, column_file)
+                tell_columns(run.model, run.first, report, column_file)
+                run.first = None
             report.chunk(stream)
             if stops.received is not None:
                 break
@@ -160,36 +165,42 @@ def _carry_out(run: "Run", report: Reporter, stops: "Stops", column_file: Path |
     sys.exit(128 + stops.received)
 
 
-def _tell_columns(run: "Run", report: Reporter, path: Path | None) -> None:
-    """Report what the columns of a table are taken for, once, and write it to a file to edit."""
+def tell_columns(model: "Model", rows: "Table", report: Reporter, path: Path | None) -> None:
+    """Report what the columns of a table are taken for, and write it to a file to edit."""
     from cbrank.cli import column_file  # noqa: PLC0415
 
-    rows, run.first = run.first, None
-    assert rows is not None
-    columns = column_file.taken(run.model, rows)
+    columns = column_file.taken(model, rows)
     report.columns(columns)
     if path is not None and not path.exists():
-        column_file.write(path, columns, [str(column) for column in run.model.columns.drop])
+        column_file.write(path, columns, [str(column) for column in model.columns.drop])
 
 
 def _held_out(run: "Run") -> dict[str, Any]:
     """Return how well the rows that were never learned from are ranked."""
     import numpy as np  # noqa: PLC0415
 
-    from cbrank.inspection.evaluation import evaluate  # noqa: PLC0415
     from cbrank.inspection.scoring import finite_scores  # noqa: PLC0415
 
     if run.holdout is None:
         return {}
-    labels, scores = [np.zeros(0, np.int8)], [np.zeros(0)]
+    labels, scores, chances = [np.zeros(0, np.int8)], [np.zeros(0)], [np.zeros(0)]
     for chunk in run.held_out():
         assert chunk.y is not None
         labels.append(chunk.y.astype(np.int8))
         scores.append(finite_scores(run.model, chunk.X)[0])
-    y = np.concatenate(labels).astype(np.int64)
+        chances.append(run.model.probabilities(chunk.X))
+    return evaluated(np.concatenate(labels), np.concatenate(scores), np.concatenate(chances))
+
+
+def evaluated(
+    y: "NDArray[np.int8]", scores: "NDArray[np.float64]", chances: "NDArray[np.float64]"
+) -> dict[str, Any]:
+    """Return how well rows that were held out are ranked, as ``--json`` shows it."""
+    from cbrank.inspection.evaluation import evaluate  # noqa: PLC0415
+
     if not len(y) or y.min() == y.max():
         return {"held_out": {"rows": len(y), "positives": int(y.sum()), "auc": None}}
-    found = evaluate(y, np.concatenate(scores))
+    found = evaluate(y, scores, chances)
     return {
         "held_out": {
             "rows": found.rows,

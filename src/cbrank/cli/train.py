@@ -106,7 +106,7 @@ def command(output: Path, **options: Any) -> None:
     if kept_in and kept_in.exists():
         options["kinds"] = (*column_file.read(kept_in), *options["kinds"])
     model = _model(options, as_it_comes)
-    if as_it_comes:
+    if as_it_comes and not options["scheduler"]:
         _survey(model, options)
     names = (*_LEARNER, "shape", "scale", "seed", *COLUMNS, *TABLES, *READING)
     names = (*names, "passes", "holdout", "strict")
