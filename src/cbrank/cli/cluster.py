@@ -40,7 +40,7 @@ def learn_on_cluster(
     with (
         reporter(options["quiet"], options["as_json"]) as report,
         connected(options["scheduler"]) as client,
-        warnings.catch_warnings(record=True) as caught,
+        warnings.catch_warnings(record=True, action="always") as caught,
     ):
         if not client.scheduler_info()["workers"]:
             report.note("the cluster has no workers yet; this waits for the first.")

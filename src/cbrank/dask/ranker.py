@@ -370,7 +370,7 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         if merged.n_pairs_ == 0:
             warnings.warn(
                 "No partition had rows of both classes, so no pair was learned from: mix the rows "
-                "before they are partitioned, or go on with rounds=2.",
+                "before they are partitioned, or go on with `rounds=2`.",
                 stacklevel=4,
             )
 
