@@ -204,14 +204,14 @@ class Columns:
         Parameters
         ----------
         column : str
-            Its name. Of a table that is taken as it comes it may be any but the label.
+            Its name. Of a table that is taken as it comes it may be any.
         """
         if self.numeric_ is None:
-            raise ValueError("svmlight text has no columns to pass on beside rows.")
+            raise ValueError("svmlight text has no columns that could be named.")
         if column in self.numeric_:
-            raise ValueError(f"column {column!r} is a feature of the model, and cannot be more.")
-        if column == self.label:
-            raise ValueError(f"column {column!r} is the label: name another.")
+            raise ValueError(
+                f"column {column!r} is a feature of the model and cannot be the id too."
+            )
         if self.id not in (None, column):
             self.drop.append(str(self.id))
         self.id = column

@@ -53,13 +53,8 @@ def read_parquet(
         _refuse_text(schema.field(column), name)
     for first, table in _tables(file, [*numeric, *roles.cells], start, rows):
         places = np.arange(first + 1, first + 1 + table.num_rows)
-        after = first + table.num_rows
         if roles.columns is not None:
-            all_rows = np.arange(table.num_rows)
-            X = Table(roles.columns, [_column(table, name) for name in roles.columns])
-            texts = {column: _texts(table.column(column), all_rows) for column in roles.texts}
-            labels = texts.pop(roles.label) if roles.label is not None else None
-            yield Rows(X, labels, texts, places, after, after + 1, *complaints.pop())
+            yield _as_it_comes(table, roles, places, complaints)
             continue
         X = np.empty((table.num_rows, len(numeric)))
         for number, column in enumerate(numeric):
@@ -67,7 +62,19 @@ def read_parquet(
         kept = _whole(X, numeric, name, places, complaints)
         texts = {column: _texts(table.column(column), kept) for column in roles.texts}
         labels = texts.pop(roles.label) if roles.label is not None else None
+        after = first + table.num_rows
         yield Rows(X[kept], labels, texts, places[kept], after, after + 1, *complaints.pop())
+
+
+def _as_it_comes(
+    table: Any, roles: Roles, places: NDArray[np.int64], complaints: Complaints
+) -> Rows:
+    """Return rows whose columns are not numbers for sure."""
+    names, all_rows, after = roles.columns or (), np.arange(len(places)), int(places[-1])
+    texts = {column: _texts(table.column(column), all_rows) for column in roles.texts}
+    labels = texts.pop(roles.label) if roles.label is not None else None
+    X = Table(names, [_column(table, name) for name in names])
+    return Rows(X, labels, texts, places, after, after + 1, *complaints.pop())
 
 
 def _refuse_text(field: Any, name: str) -> None:

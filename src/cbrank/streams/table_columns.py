@@ -7,8 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from cbrank.features.table import Table
-from cbrank.features.words import GAP_WORDS
+from cbrank.features.table import GAP_WORDS, Table
 from cbrank.streams import cells
 from cbrank.streams.columns import Columns
 from cbrank.streams.dialect import with_names
@@ -95,8 +94,6 @@ class TableColumns(Columns):
         return alone
 
     def pass_on(self, column: str) -> None:
-        if column == self.label:
-            raise ValueError(f"column {column!r} is the label: name another.")
         if self.id not in (None, column):
             self.drop.append(str(self.id))
         self.id = column
