@@ -278,10 +278,7 @@ class File:
 
     def _begin_table(self, columns: TableColumns) -> Beginning:
         with open_stream(self.path, columns=columns, labels=False, **self.reading) as stream:
-            if not all(isinstance(chunk.X, Table) for chunk, _ in zip(stream, [0], strict=False)):
-                raise ValueError(
-                    f"{self.path} is svmlight text, which has no column names: leave out `label`."
-                )
+            next(stream, None)
         labels = labels_of([self.path], columns, self.reading)
         return Beginning(self.path, columns, labels.counts, labels.sorted)
 
