@@ -196,7 +196,7 @@ def test_tables_as_they_come_are_ranked_as_in_one_process(tables, address):
     call(*tables, "-o", "alone", "--quiet")
     out, err = call(*tables, "-o", "m", "--scheduler", address)
     assert out.startswith("Learned from 6,000 rows, ")
-    assert "labelled 'rich', 5 features" in out
+    assert "labelled 'rich', 5 columns as " in out
     told = {line for line in err.splitlines() if line.startswith("Note: ")}
     assert {line.partition(".csv has ")[2] for line in told} == {
         "semicolons between cells and decimal commas.", "tabs between cells."
@@ -246,6 +246,13 @@ def test_rows_sorted_by_label_are_mixed_in_each_file(tables, address):
     err = call(*tables, "-o", "m", "--scheduler", address)[1]
     assert "Note: rows are sorted by label, and mixed in each file first (--shuffle all)." in err
     assert auc_of("m") > 0.85
+
+
+def test_tables_of_few_rows_are_refused_with_the_cure(here, address):
+    header = "age,clicked\n"
+    (here / "few.csv").write_text(header + "31,no\n44,yes\n" * 50)
+    sentence = error("train", "few.csv", "--label", "clicked", "-o", "m", "--scheduler", address)
+    assert sentence.endswith("which takes 256: learn from them without a cluster.")
 
 
 def test_labels_are_agreed_on_by_all_files(tmp_path, address):

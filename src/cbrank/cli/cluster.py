@@ -8,8 +8,8 @@ import click
 
 from cbrank.cli.errors import in_flags
 from cbrank.cli.files import check_outputs
-from cbrank.cli.learning import evaluated, mixing, tell_columns
-from cbrank.cli.progress import Reporter, reporter, shown
+from cbrank.cli.learning import evaluated, mixing, result_of, tell_columns, too_good
+from cbrank.cli.progress import Reporter, reporter
 
 if TYPE_CHECKING:
     from cbrank.dask import DaskRanker, Files
@@ -60,7 +60,11 @@ def learn_on_cluster(
         marks = [mark(path) for path in files.paths]
         learned.write(output, last_run=last_run(asked | mixing(options), marks))
         held = evaluated(*files.held_out(client, learned)) if files.holdout else {}
-        report.done(held | _result(ranker, output))
+        (negatives, positives), auc = ranker.n_seen_.tolist(), ranker.progressive_auc_
+        for sentence in too_good(learned, auc):
+            report.note(sentence)
+        counts = {"rows": negatives + positives, "positives": positives, "skipped": 0}
+        report.done(held | result_of(learned, output, **counts, auc=auc))
 
 
 def _files(model: "Model", options: dict[str, Any], widest: int | None) -> "Files":
@@ -127,18 +131,3 @@ def _tell_columns(model: "Model", files: "Files", report: Reporter, path: Path |
         files.paths, columns=columns, learn=False, labels=False, **files.reading
     ) as stream:
         tell_columns(model, next(stream).X, report, path)  # type: ignore[arg-type]
-
-
-def _result(ranker: "DaskRanker", output: Path) -> dict[str, Any]:
-    return {
-        "rows": int(ranker.n_seen_.sum()),
-        "positives": int(ranker.n_seen_[1]),
-        "positive": ranker.columns_.classes_[-1],
-        "skipped": 0,
-        "progressive_auc": shown(ranker.progressive_auc_),
-        "progressive_auc_interval": [shown(end) for end in ranker.progressive_auc_interval_],
-        "recent_auc": shown(ranker.recent_auc_),
-        "features": int(ranker.n_features_in_),
-        "C": ranker.C_,
-        "model": str(output),
-    }

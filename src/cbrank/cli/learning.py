@@ -132,7 +132,7 @@ def learn(
         _carry_out(run, report, stops, options.get("column_file"))
         if not run.model.ranker.n_seen_.all():
             report.note("only one of the two labels was seen, so there is no ranking yet.")
-        for sentence in [*run.misfits.sentences(), *filter(None, [_too_good(run)])]:
+        for sentence in [*run.misfits.sentences(), *too_good(run.model, run.progressive_auc()[1])]:
             report.note(sentence)
         remarks = run.remarks()
         for sentence in filter(None, remarks.values()):
@@ -215,41 +215,54 @@ def evaluated(
     }
 
 
-def _widths(run: "Run") -> dict[str, int]:
+def _widths(model: "Model") -> dict[str, int]:
     """Return how wide rows are: columns of a table, and the features that were made of them."""
-    columns = int(run.model.ranker.n_features_in_)
-    if not run.model.takes_tables():
+    ranker: Any = model.ranker
+    columns = int(ranker.n_features_in_)
+    if not model.takes_tables():
         return {"features": columns}
-    return {"columns": columns, "features": run.model.ranker.coef_.shape[1]}
+    return {"columns": columns, "features": ranker.coef_.shape[1]}
 
 
-def _too_good(run: "Run") -> str | None:
+def too_good(model: "Model", auc: float) -> list[str]:
     """Say which column moves scores most where rows are ranked too well to be true."""
-    auc = run.progressive_auc()[1]
-    if not run.model.takes_tables() or not auc > _TOO_GOOD:
-        return None
-    effects = run.model.ranker.effects()
+    if not model.takes_tables() or not auc > _TOO_GOOD:
+        return []
+    ranker: Any = model.ranker
+    effects = ranker.effects()
     name = effects.terms[int(effects.moves().argmax())].name
-    return (
+    said = (
         f"an AUC of {auc:.4f} is seldom true: {name!r} moves scores most. If it is not known before "
         "the label is, leave it out by --drop."
     )
+    return [said]
 
 
-def _result(run: "Run", output: Path) -> dict[str, Any]:
-    ranker, progress = run.model.ranker, run.progress
-    return _held_out(run) | {
-        "rows": progress.rows,
-        "positives": progress.positives,
-        "positive": run.model.columns.classes_[-1],
-        "skipped": run.skipped,
-        "progressive_auc": shown(run.progressive_auc()[1]),
+def result_of(
+    model: "Model", output: Path, *, rows: int, positives: int, skipped: int, auc: float
+) -> dict[str, Any]:
+    """Return what was learned, as ``--json`` shows it."""
+    ranker = model.ranker
+    return {
+        "rows": rows,
+        "positives": positives,
+        "positive": model.columns.classes_[-1],
+        "skipped": skipped,
+        "progressive_auc": shown(auc),
         "progressive_auc_interval": [shown(end) for end in ranker.progressive_auc_interval_],
         "recent_auc": shown(ranker.recent_auc_),
-        **_widths(run),
+        **_widths(model),
         "C": getattr(ranker, "C_", getattr(ranker, "C", None)),
         "model": str(output),
     }
+
+
+def _result(run: "Run", output: Path) -> dict[str, Any]:
+    rows, positives = run.progress.rows, run.progress.positives
+    auc = run.progressive_auc()[1]
+    return _held_out(run) | result_of(
+        run.model, output, rows=rows, positives=positives, skipped=run.skipped, auc=auc
+    )
 
 
 # Checkpoints --------------------------------------------------------------------------------------

@@ -122,10 +122,10 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     * C "auto": a copy of the ranker chooses C by the first rows of up to 16 partitions, and all
       partitions are learned with it.
     * `AdditiveRanker`: one copy learns the first rows of up to 16 partitions, some 8,000 in all, and
-      so decides what columns are; the other rows of all partitions go on from it. Frames and arrays
-      may have words and gaps.
+      so decides what columns are; the other rows of all partitions go on from it. Frames, arrays and
+      files (by `TableColumns`) may have words and gaps.
     * `shuffle`: `fit` and `partial_fit` take the rows of each partition in random order; those of a
-      file are shuffled chunk by chunk.
+      file are shuffled chunk by chunk, unless its `Files` have another `shuffle`.
     * `n_passes`: passes over a partition before it is merged, whereas `rounds` learns from all
       partitions again after they were. ``cbrank train --scheduler ... --passes N`` is ``rounds=N``.
     * `class_weight` "balanced": goes by the running counts of each partition.
