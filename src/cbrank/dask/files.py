@@ -17,7 +17,6 @@ from cbrank.dask.cluster import compiled_once, tell_client
 from cbrank.dask.tasks import CHUNK_ROWS, Chunk, Schema
 from cbrank.features.table import Table
 from cbrank.rankers import checks
-from cbrank.rankers.additive import AdditiveRanker
 from cbrank.streams import Columns, StreamScaler, TableColumns, open_stream
 from cbrank.streams.labels import Labels, canonical
 from cbrank.streams.sources import find_sources
@@ -195,6 +194,8 @@ class Files:
         Schema
             What was found; `columns` knows it from here on, too.
         """
+        from cbrank.rankers import AdditiveRanker  # noqa: PLC0415
+
         of_tables = isinstance(self.columns, TableColumns)
         if of_tables != isinstance(ranker, AdditiveRanker):
             raise ValueError(
