@@ -72,6 +72,28 @@ def _refuse_outside(
         )
 
 
+def is_in_order(X: Any, *, finite: bool) -> bool:
+    """Say whether rows are plainly such as learners take: float64, C-ordered or CSR, and some."""
+    if type(X) is np.ndarray:
+        sound, values = X.flags.c_contiguous, X
+    elif getattr(X, "format", None) == "csr":
+        sound, values = True, X.data
+    else:
+        return False
+    if not (sound and X.ndim == 2 and min(X.shape) > 0 and values.dtype == np.float64):
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return not finite or bool(np.isfinite(values.sum()))
+
+
+def is_plainly_binary(y: Any) -> bool:
+    """Say whether this is a column of whole numbers or texts, two different ones at most."""
+    if type(y) is not np.ndarray or y.ndim != 1 or y.dtype.kind not in "biuU" or not y.size:
+        return False
+    others = y[y != y[0]]
+    return not others.size or bool((others == others[0]).all())
+
+
 def canonical(X: Any) -> Any:
     """Return CSR with rising indices in each row; the caller's own is not touched.
 
