@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from cbrank.arrays import is_in_order
 from cbrank.optional import is_wanted
 from cbrank.parameters import Kind, Number, Other, is_plainly
 
@@ -24,7 +23,6 @@ __all__ = [
     "TransformerMixin",
     "check_is_fitted",
     "check_random_state",
-    "numeric_rows",
 ]
 
 _NUMBERS = {int: Integral, float: Real}
@@ -37,8 +35,13 @@ class _Estimator:
     """What is called of scikit-learn's BaseEstimator, by the package or by scikit-learn."""
 
     @classmethod
+    def _defaults(cls) -> dict[str, Any]:
+        _, *taken = inspect.signature(cls.__init__).parameters.values()
+        return {parameter.name: parameter.default for parameter in taken}
+
+    @classmethod
     def _get_param_names(cls) -> list[str]:
-        return sorted(inspect.signature(cls).parameters)
+        return sorted(cls._defaults())
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
         return {name: getattr(self, name) for name in self._get_param_names()}
@@ -50,10 +53,12 @@ class _Estimator:
             setattr(self, name, value)
         return self
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
     def __repr__(self) -> str:
-        usual = inspect.signature(type(self)).parameters
-        given = self.get_params().items()
-        changed = [f"{name}={value!r}" for name, value in given if value != usual[name].default]
+        usual, given = self._defaults(), self.get_params().items()
+        changed = [f"{name}={value!r}" for name, value in given if value != usual[name]]
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def __sklearn_tags__(self) -> Any:
@@ -141,51 +146,6 @@ def check_is_fitted(estimator: Any) -> None:
         from sklearn.utils import validation  # noqa: PLC0415
 
         validation.check_is_fitted(estimator)
-
-
-def numeric_rows(
-    estimator: Any, X: Any, *, reset: bool, finite: bool = True, wider: bool = False
-) -> Any:
-    """Return rows as float64, C-ordered or CSR, with as many features as the estimator knows.
-
-    Parameters
-    ----------
-    estimator : Estimator
-        What takes the rows; if `reset`, it gets the number of features and their names.
-    X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-        Rows; those that are in order are not copied.
-    reset : bool
-        Whether these are the first rows.
-    finite : bool, default=True
-        Whether NaN and infinity are refused.
-    wider : bool, default=False
-        Whether there may be any number of features, which the estimator is then not told of.
-
-    Returns
-    -------
-    ndarray or sparse matrix of shape (n_samples, n_features)
-        The rows.
-    """
-    if is_in_order(X, finite=finite) and (wider or _fits(estimator, X.shape[1], reset)):
-        return X
-    from sklearn.utils.validation import check_array, validate_data  # noqa: PLC0415
-
-    form: dict[str, Any] = {
-        "accept_sparse": "csr",
-        "dtype": np.float64,
-        "order": "C",
-        "ensure_all_finite": finite,
-    }
-    return check_array(X, **form) if wider else validate_data(estimator, X, reset=reset, **form)
-
-
-def _fits(estimator: Any, width: int, reset: bool) -> bool:
-    """Say whether an estimator takes rows without names of this width; if `reset`, it does from now."""
-    if hasattr(estimator, "feature_names_in_"):
-        return False
-    if reset:
-        estimator.n_features_in_ = width
-    return bool(estimator.n_features_in_ == width)
 
 
 def check_random_state(seed: Any) -> np.random.RandomState:

@@ -221,7 +221,9 @@ def _steps_from(arrays: Arrays, facts: Facts, make: RankerFrom | None) -> Steps:
         if getattr(step, "n_features_in_", width) != width:
             raise ValueError(f"step {name!r} of its pipeline is not as wide as its ranker")
     names = [name for name, _ in steps]
-    if len({*names}) < len(names) or _TAKEN & {*names} or "__" in " ".join(names):
+    if len({*names}) < len(names):
+        raise ValueError(f"the names of the steps of its pipeline are not unique: {names}")
+    if _TAKEN & {*names} or any("__" in name for name in names):
         raise ValueError(f"the steps of its pipeline cannot have the names {names}")
     return steps
 

@@ -7,13 +7,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from cbrank.arrays import canonical, is_plainly_binary, refuse_masked, refuse_unsound
-from cbrank.estimator import Estimator, numeric_rows
+from cbrank.arrays import canonical, is_plainly_binary, numeric_rows, refuse_masked, refuse_unsound
 
 Rows = Any  # a C-ordered float64 array or a canonical CSR matrix
 
 
-def check_rows(estimator: Estimator, X: Any, *, reset: bool) -> Rows:
+def check_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
     """Return `X` as float64 rows, C-ordered or CSR, copied only where it must be."""
     if type(X).__name__ == "LazyFrame":
         raise ValueError("X is a LazyFrame, which has no rows yet: collect it first.")
@@ -74,7 +73,7 @@ def _place(row: int, column: int, names: Any) -> str:
     return f"row {row}, column {column}{name}"
 
 
-def _refuse_non_finite(estimator: Estimator, X: Rows, names: Any) -> None:
+def _refuse_non_finite(estimator: Any, X: Rows, names: Any) -> None:
     values = X.data if sp.issparse(X) else X
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum()):

@@ -8,13 +8,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cbrank import kernels
-from cbrank.arrays import canonical, refuse_masked, refuse_unsound
+from cbrank.arrays import canonical, numeric_rows, refuse_masked, refuse_unsound
 from cbrank.estimator import (
     Estimator,
     OneToOneFeatureMixin,
     TransformerMixin,
     check_is_fitted,
-    numeric_rows,
 )
 from cbrank.locking import Owner
 from cbrank.parameters import Kind
