@@ -374,6 +374,7 @@ ADDITIVE: Table = (
         None,
         'What columns are, where you know better: "number", "word", "time", "text" or "drop", by the '
         "name or the position of a column.",
+        is_option=False,
     ),
     Parameter(
         "max_categories",

@@ -1,33 +1,14 @@
 """What the encoder makes of tables as people have them."""
 
-import os
-from pathlib import Path
-
-import pandas as pd
 import polars as pl
 import pytest
+from real_data import LABELS, real_table
 
 from cbrank.features import TableEncoder
 
-LABELS = {
-    "adult": "income",
-    "telco": "Churn",
-    "hypothyroid": "status",
-    "sms-spam": "class",
-    "elec": "class",
-    "weather": "target",
-}
-
 
 def table(name):
-    """A table without its label; a test skips where the table is not here."""
-    path = Path(os.environ.get("CBRANK_DATA", "none"), "tables", f"{name}.csv.xz")
-    if not path.exists():
-        reason = f"CBRANK_DATA does not name a folder with tables/{path.name}"
-        if os.environ.get("CBRANK_DATA_REQUIRED"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    return pd.read_csv(path).drop(columns=LABELS[name])
+    return real_table(name)[0]
 
 
 def columns_of(encoder, kind):

@@ -45,7 +45,8 @@ running = together(
         help="How often to read the data, in the same order.",
     ),
     click.option(
-        "--shuffle", type=NumberOrWord(click.IntRange(1, MOST), ["all"]), metavar="ROWS|all",
+        "--shuffle", type=NumberOrWord(click.IntRange(1, MOST), ["all", "none"]),
+        metavar="ROWS|all|none",
         help="Mix the rows: within a window of so many, or all of them through temporary files.",
     ),
     click.option(
@@ -61,6 +62,9 @@ running = together(
         help="How often to write the checkpoint: 100000 for rows, or 60s, 10m, 2h.  [default: 60s]",
     ),
     click.option("--resume", is_flag=True, help="Go on from the checkpoint, if there is one."),
+    click.option(
+        "--strict", is_flag=True, help="A word in a column of numbers is an error, not a gap."
+    ),
     QUIET,
     click.option("--json", "as_json", is_flag=True, help="For machines: an object on each line."),
 )  # fmt: skip
@@ -68,7 +72,7 @@ running = together(
 
 def mixing(options: dict[str, Any]) -> dict[str, Any]:
     """Return what is asked for about the order of rows, as JSON; nothing if they stay as they are."""
-    if options["shuffle"] is None:
+    if options["shuffle"] in (None, "none"):
         return {}
     return {name: options[name] for name in ("shuffle", "seed")}
 
@@ -111,15 +115,19 @@ def learn(
             options["data"],
             progress,
             passes=options["passes"],
-            shuffle=options["shuffle"],
+            shuffle=None if options["shuffle"] == "none" else options["shuffle"],
+            holdout=options.get("holdout"),
+            strict=options["strict"],
             seed=options["seed"],
             widest=widest,
             checkpoint=checkpoint,
             **{name: options[name] for name in READING},
         )
-        _carry_out(run, report, stops)
+        _carry_out(run, report, stops, options.get("column_file"))
         if not run.model.ranker.n_seen_.all():
             report.note("only one of the two labels was seen, so there is no ranking yet.")
+        for sentence in run.misfits.sentences():
+            report.note(sentence)
         remarks = run.remarks()
         for sentence in filter(None, remarks.values()):
             report.note(in_flags(sentence))
@@ -127,11 +135,13 @@ def learn(
         report.done(_result(run, output) | {name: bool(said) for name, said in remarks.items()})
 
 
-def _carry_out(run: "Run", report: Reporter, stops: "Stops") -> None:
+def _carry_out(run: "Run", report: Reporter, stops: "Stops", column_file: Path | None) -> None:
     report.begin(run)
     stops.ask(run.stop)
     with contextlib.closing(iter(run)) as steps:
         for stream in steps:
+            if run.first is not None:
+                _tell_columns(run, report, column_file)
             report.chunk(stream)
             if stops.received is not None:
                 break
@@ -150,13 +160,57 @@ def _carry_out(run: "Run", report: Reporter, stops: "Stops") -> None:
     sys.exit(128 + stops.received)
 
 
+def _tell_columns(run: "Run", report: Reporter, path: Path | None) -> None:
+    """Report what the columns of a table are taken for, once, and write it to a file to edit."""
+    from cbrank.cli import column_file  # noqa: PLC0415
+
+    rows, run.first = run.first, None
+    assert rows is not None
+    columns = column_file.taken(run.model, rows)
+    report.columns(columns)
+    if path is not None and not path.exists():
+        column_file.write(path, columns, [str(column) for column in run.model.columns.drop])
+
+
+def _held_out(run: "Run") -> dict[str, Any]:
+    """Return how well the rows that were never learned from are ranked."""
+    import numpy as np  # noqa: PLC0415
+
+    from cbrank.inspection.evaluation import evaluate  # noqa: PLC0415
+    from cbrank.inspection.scoring import finite_scores  # noqa: PLC0415
+
+    if run.holdout is None:
+        return {}
+    labels, scores = [np.zeros(0, np.int8)], [np.zeros(0)]
+    for chunk in run.held_out():
+        assert chunk.y is not None
+        labels.append(chunk.y.astype(np.int8))
+        scores.append(finite_scores(run.model, chunk.X)[0])
+    y = np.concatenate(labels).astype(np.int64)
+    if not len(y) or y.min() == y.max():
+        return {"held_out": {"rows": len(y), "positives": int(y.sum()), "auc": None}}
+    found = evaluate(y, np.concatenate(scores))
+    return {
+        "held_out": {
+            "rows": found.rows,
+            "positives": found.positives,
+            "auc": shown(found.auc.auc),
+            "auc_low": shown(found.auc.low),
+            "auc_high": shown(found.auc.high),
+            "average_precision": shown(found.average_precision),
+        }
+    }
+
+
 def _result(run: "Run", output: Path) -> dict[str, Any]:
     ranker, progress = run.model.ranker, run.progress
-    return {
+    return _held_out(run) | {
         "rows": progress.rows,
         "positives": progress.positives,
+        "positive": run.model.columns.classes_[-1],
         "skipped": run.skipped,
         "progressive_auc": shown(run.progressive_auc()[1]),
+        "progressive_auc_interval": [shown(end) for end in ranker.progressive_auc_interval_],
         "recent_auc": shown(ranker.recent_auc_),
         "features": int(ranker.n_features_in_),
         "C": getattr(ranker, "C_", getattr(ranker, "C", None)),

@@ -456,6 +456,27 @@ class TableEncoder(Owner, TransformerMixin, Estimator):
         """
         return self._current().sentences()
 
+    def misfits(self, table: Table) -> dict[str, NDArray[np.int64]]:
+        """Return the cells that do not fit what was decided, and count as gaps.
+
+        Parameters
+        ----------
+        table : Table
+            Rows that `read` returned.
+
+        Returns
+        -------
+        dict of str to ndarray
+            By column of numbers or times, the rows that hold a word which is neither.
+
+        Examples
+        --------
+        >>> encoder = TableEncoder().fit({"age": [31, 45, 27] * 10})
+        >>> encoder.misfits(encoder.read({"age": [31, "old", None]}))
+        {'age': array([1])}
+        """
+        return self._current().misfits(table)
+
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the features.
 

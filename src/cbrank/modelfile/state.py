@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # The classes that a file may hold beside rankers, and their modules. Like a ranker, such a class has
 # a method `get_state() -> (arrays, facts)` and a class method `from_state(arrays, facts)`, which
 # refuses arrays and facts that make no sense.
-PARTS = {"Columns": "cbrank.streams", "StreamScaler": "cbrank.streams"}
+PARTS = dict.fromkeys(("Columns", "TableColumns", "StreamScaler"), "cbrank.streams")
 
 _PIPELINE = "Pipeline"  # scikit-learn's, which is imported only to make one
 _MOST_STEPS = 100

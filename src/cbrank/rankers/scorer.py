@@ -27,6 +27,30 @@ class Anchor(NamedTuple):
     unit: float  # their distance
 
 
+class Calibration(NamedTuple):
+    """How scores become log odds.
+
+    A score s, before the intercept, is at the place x = (s - middle) / unit. With e the evidence there,
+    which goes from knot to knot along straight lines and on beyond them as the logarithm does, its log
+    odds are offset + along * e + line * x.
+
+    Attributes
+    ----------
+    anchor : Anchor
+        The middle and the unit.
+    offset, along, line : float
+        The offset, with the trend of the latest errors, and the factors.
+    knots : ndarray of shape (2, n_knots)
+        Places and evidence of the knots; where there are none, the evidence is the place.
+    """
+
+    anchor: Anchor
+    offset: float
+    along: float
+    line: float
+    knots: NDArray[np.float64]
+
+
 class LinearScorer(ClassifierMixin, Estimator, metaclass=ABCMeta):
     """A linear ranking score whose zero is the operating point, and what it means."""
 
@@ -324,6 +348,28 @@ class LinearScorer(ClassifierMixin, Estimator, metaclass=ABCMeta):
         places = np.nan_to_num((np.asarray(scores) - anchor.middle) / anchor.unit)
         log_odds = kernels.calibration.log_odds(places, held.shape, held.curve)
         return log_odds + self._trend()
+
+    def calibration(self) -> Calibration:
+        """Return how scores become log odds at this moment, for other runtimes.
+
+        Returns
+        -------
+        Calibration
+            The numbers behind `log_odds`.
+        """
+        check_is_fitted(self)
+        now = self._of_now()
+        shape, curve = now._record.shape, now._record.curve
+        rising = np.append((np.diff(shape) > 0.0).all(axis=0), False)
+        count = 1 + int(rising.argmin())
+        along, line = kernels.calibration.factors_from(curve)
+        return Calibration(
+            now._served_anchor(),
+            float(curve[kernels.calibration.OFFSET]) + now._trend(),
+            float(along),
+            float(line),
+            shape[:, : count if count > 1 else 0].copy(),
+        )
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         """Return the scores before the intercept; a row's own does not depend on those beside it."""

@@ -349,6 +349,9 @@ class TabularRanker(CBRanker):
             return self._pending
         return [Rows.concatenated(self._pending).take(slice(0, filled))]
 
+    def _multiplies(self) -> bool:
+        return True  # features are added while rows are learned, and pairs are judged by products
+
     def _run(self, batch: Batch, parameters: Any, *, tested: bool = True) -> None:
         try:
             super()._run(batch, parameters, tested=tested)
