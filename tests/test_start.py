@@ -117,16 +117,18 @@ def test_import_does_not_import_numba_or_extras():
     assert run(code)[0].startswith("False ['AdaOAMRanker', 'AdditiveRanker', 'CBRanker'")
 
 
-@pytest.mark.parametrize("kind", ["svm", "csv"])
+@pytest.mark.parametrize("kind", ["numbers", "linear", "table"])
 def test_commands_learn_and_score_without_scikit_learn(kind, tmp_path):
-    data, model = tmp_path / f"rows.{kind}", tmp_path / "model"
+    data, model = tmp_path / "rows", tmp_path / "model"
+    line, header, options = {
+        "numbers": ("{} 1:{} 2:{}\n", "", "--covariance diagonal"),
+        "linear": ("{},{},{}\n", "label,a,b\n", "--label label --shape linear --scale standard"),
+        "table": ("{},{},shop {}\n", "label,a,b\n", "--label label"),
+    }[kind]
     rows = [(number % 2, number % 7, number % 5) for number in range(600)]
-    line, header, options = "{} 1:{} 2:{}\n", "", ""
-    if kind == "csv":
-        line, header, options = "{},{},{}\n", "label,a,b\n", " --label label --scale standard"
     data.write_text(header + "".join(line.format(*row) for row in rows))
     lines = [
-        f"train {data} -o {model} --quiet{options}",
+        f"train {data} -o {model} --quiet {options}",
         f"update {model} {data} --quiet",
         f"score {model} {data} --proba -o {tmp_path / 'scores'} --quiet",
     ]
