@@ -128,18 +128,14 @@ def _grouping(model: "Model", column: str | None) -> "Grouping | None":
 
     if column is None:
         return None
-    columns = model.columns
-    if columns.numeric_ is None:
-        raise ValueError("svmlight text has no columns to group rows by: leave --by out.")
-    if column in columns.numeric_:
+    if column == model.columns.label:
+        raise ValueError(f"column {column!r} is the label: group rows by another.")
+    numbers = () if model.takes_tables() else model.columns.numeric_ or ()
+    if column in numbers:
         raise ValueError(
             f"column {column!r} is a feature of the model: rows are not grouped by it."
         )
-    if column == columns.label:
-        raise ValueError(f"column {column!r} is the label: group rows by another.")
-    if columns.id not in (None, column):
-        columns.drop.append(str(columns.id))
-    columns.id = column
+    model.columns.pass_on(column)
     return Grouping(column)
 
 

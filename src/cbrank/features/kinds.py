@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbrank.features.dates import parsed_time
-from cbrank.features.table import Column, Times, Words, in_words, is_empty, number_text
-from cbrank.features.words import is_gap_word, without_gap_words
+from cbrank.features.table import Column, Times, Words, in_words, is_empty, is_gap_word, number_text
+from cbrank.features.words import without_gap_words
 
 KINDS = ("number", "word", "time", "text", "drop")
 
@@ -59,6 +59,8 @@ def _decided_words(name: str, column: Words) -> Decision:
     if not cells:
         return Decision("")
     values = [(value, int(n)) for value, n in zip(column.values, counts, strict=True) if n]
+    if all(value.lower() in _TRUTH for value, _ in values):
+        return Decision("number", _IN_WORDS)  # as booleans are numbers, from wherever they come
     share, how = _best_reading("number", values)
     if share >= _MOST:
         said = "" if how == _IN_WORDS and _are_plain(value for value, _ in values) else how

@@ -5,7 +5,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from operator import is_, itemgetter
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -68,6 +68,8 @@ class Ranker(Stateful):
         return tags
 
     # What a subclass says of itself ------------------------------------------------------------
+
+    TAKES_TABLES: ClassVar[bool] = False  # as they come, with words and gaps; else numbers only
 
     @abstractmethod
     def _kernel(self) -> Callable[..., None]:

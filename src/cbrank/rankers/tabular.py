@@ -45,6 +45,7 @@ def _of_rows_so_far(name: str) -> Any:
 class TabularRanker(CBRanker):
     """A `CBRanker` that learns from tables, by the features of an encoder."""
 
+    TAKES_TABLES: ClassVar[bool] = True
     _shape_parameters: ClassVar[tuple[str, ...]] = (
         *CBRanker._shape_parameters,
         "pieces",

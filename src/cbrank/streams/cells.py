@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbrank import kernels
-from cbrank.features.table import Column, Words, number_text
-from cbrank.features.words import is_gap_word
+from cbrank.features.table import Column, Words, is_gap_word, number_text
 
 _FOREIGN = "cp1252"
 
@@ -79,6 +78,22 @@ class Cells:
             text = cell.decode(_FOREIGN, "replace")
             self.foreign = self.foreign or text
             return text
+
+
+def column_of(cells: Iterable[str]) -> Column:
+    """Return the column of cells that are text already.
+
+    Examples
+    --------
+    >>> column_of(["5", "NA"])
+    array([ 5., nan])
+    """
+    codes, found = _different(cells)
+    words = [None if is_gap_word(cell) else cell for cell in found]
+    numbers = [np.nan if word is None else plain_number(word) for word in words]
+    if any(number is None for number in numbers):
+        return _words(codes, words)
+    return np.array([*numbers, np.nan], np.float64)[codes]
 
 
 def sliced(text: bytes, spans: NDArray[np.int64]) -> list[bytes]:

@@ -198,6 +198,24 @@ class Columns:
         at = bisect_right(tables, feature, key=lambda table: table.first) - 1
         return tables[at].feature_name(feature)
 
+    def pass_on(self, column: str) -> None:
+        """Pass a column of files to come on as text beside the rows, as the `id`.
+
+        Parameters
+        ----------
+        column : str
+            Its name. Of a table that is taken as it comes it may be any.
+        """
+        if self.numeric_ is None:
+            raise ValueError("svmlight text has no columns that could be named.")
+        if column in self.numeric_:
+            raise ValueError(
+                f"column {column!r} is a feature of the model and cannot be the id too."
+            )
+        if self.id not in (None, column):
+            self.drop.append(str(self.id))
+        self.id = column
+
     # Reading -----------------------------------------------------------------------------------
 
     def expect(self, *, sparse: bool, name: str, learn: bool) -> None:

@@ -1,12 +1,13 @@
 """Rows as the readers give them, before `Columns` makes features of them."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Union
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from cbrank.features.table import Table
+if TYPE_CHECKING:
+    from cbrank.features.table import Table
 
 FIRST_FEW = 10  # malformed rows that are reported one by one; the others are only counted
 # Of text, or of numbers: with wide rows a chunk has fewer rows than asked for, so that memory does not
@@ -35,7 +36,7 @@ class Roles(NamedTuple):
 class Rows(NamedTuple):
     """Rows of one file, and the position after them."""
 
-    X: NDArray[np.float64] | csr_array | Table
+    X: Union[NDArray[np.float64], csr_array, "Table"]
     labels: NDArray[np.float64] | list[str] | None
     texts: dict[str, list[str]]  # the cells of id and categorical columns
     lines: NDArray[np.int64]  # where each row stands in its file, from 1

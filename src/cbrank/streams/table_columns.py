@@ -7,12 +7,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from cbrank.features.table import Table
-from cbrank.features.words import GAP_WORDS
+from cbrank.features.table import GAP_WORDS, Table
 from cbrank.streams import cells
 from cbrank.streams.columns import Columns
 from cbrank.streams.dialect import with_names
-from cbrank.streams.header import checked_column, listed, named
+from cbrank.streams.header import listed, named
 from cbrank.streams.labels import LONGEST
 from cbrank.streams.rows import Roles, Rows
 
@@ -35,7 +34,7 @@ class TableColumns(Columns):
     drop : sequence of str or int, default=()
         Columns to ignore.
     id : str or int, optional
-        A column whose cells are given beside the rows, too.
+        A column that is passed on as text beside the rows, and is none of the table's.
     kinds : mapping of str to str, optional
         What columns are ("number", "word", "time", "text" or "drop"), by name or by a pattern such
         as ``x*``; a later entry overrules an earlier one.
@@ -94,6 +93,11 @@ class TableColumns(Columns):
         alone._alone = True
         return alone
 
+    def pass_on(self, column: str) -> None:
+        if self.id not in (None, column):
+            self.drop.append(str(self.id))
+        self.id = column
+
     def names_of(self, header: Sequence[str]) -> list[str]:
         return with_names(header)
 
@@ -125,17 +129,8 @@ class TableColumns(Columns):
         apart = {*self.drop, self.label}
         self.kinds_ = {column: kind for column, kind in self.kinds_.items() if column not in apart}
 
-    def _refuse_two_roles(self, name: str) -> None:
-        beside, self.id = self.id, None  # which may be a column of the table, too
-        super()._refuse_two_roles(name)
-        self.id = beside
-
     def _learn_header(self, header: Sequence[str], name: str) -> None:
         super()._learn_header(header, name)
-        if self.id is not None and self.id not in (self.label, *self.drop):
-            known = {*(self.numeric_ or ()), self.id}
-            self.numeric_ = [column for column in header if column in known]
-            self._place_features()
         if not self.numeric_ and not self._alone:
             raise ValueError(
                 f"{name} has no column but the label {self.label!r}. {listed(header)} If cells are "
@@ -172,16 +167,15 @@ class TableColumns(Columns):
 
     def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         arrays, facts = super().get_state()
-        return arrays, facts | {"id": None, "beside": self.id, "na": self.na}
+        return arrays, facts | {"na": self.na}
 
     @classmethod
     def from_state(cls, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> Self:
         columns = super().from_state(arrays, facts)
         match facts:
-            case {"beside": None | str() as beside, "na": list(na), "sparse": False | None} if all(
+            case {"na": list(na), "sparse": False | None} if all(
                 isinstance(word, str) for word in na
             ):
-                columns.id = checked_column(beside, "id")
                 columns.na = cls(na=na).na
                 return columns
         raise ValueError("its columns are not those of a table")

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from cbrank import modelfile
 from cbrank.features.table import Table
 from cbrank.modelfile.container import refuse_unwritable
-from cbrank.rankers.additive import AdditiveRanker
 from cbrank.rankers.base import Ranker
 from cbrank.rankers.cbr import CBRanker
 from cbrank.streams import Chunk, Columns, StreamScaler, TableColumns
@@ -269,7 +268,7 @@ def _fit_together(ranker: Ranker, columns: Columns) -> None:
     """Cut columns to the features of a ranker; refuse one that cannot have learned from them."""
     if not columns.have_learned() or not columns.classes_:
         raise ValueError("its columns have learned from no rows, and its ranker has")
-    if isinstance(columns, TableColumns) != isinstance(ranker, AdditiveRanker):
+    if isinstance(columns, TableColumns) != ranker.TAKES_TABLES:
         raise ValueError("its ranker and its columns are not for the same kind of rows")
     labels = [canonical(label) for label in ranker.classes_.tolist()]
     if labels not in (["0", "1"], columns.classes_):
@@ -285,7 +284,7 @@ def columns_of(ranker: Any) -> Columns:
         raise ValueError("it is not one ranker with at most one scaler")  # noqa: TRY004
     labels = [str(label) for label in ranker.classes_.tolist()]
     names = getattr(ranker, "feature_names_in_", None)
-    if isinstance(ranker, AdditiveRanker):
+    if ranker.TAKES_TABLES:
         names = numbered(ranker.n_features_in_) if names is None else names
         return TableColumns.of_ranker(names, ranker.n_features_in_, labels)
     return Columns.of_ranker(names, ranker.n_features_in_, labels)
