@@ -1,6 +1,7 @@
 """Partitions on disk: each file is one, and the worker that learns from it reads it in chunks."""
 
 import os
+import warnings
 from collections import Counter
 from collections.abc import Collection, Generator, Iterator, Sequence
 from copy import deepcopy
@@ -171,6 +172,14 @@ class Files:
         if self.scaler.kind in _MEASURED and not self.scaler.__sklearn_is_fitted__():
             self.scaler = _of_all([*filter(None, self._each(client, File.measure))])
         self._looked = True
+        alone = sum(len(file.labels) == 1 for file in found)
+        if len(found) > 1 and 2 * alone > len(found):
+            warnings.warn(
+                f"{alone:,} of {len(found):,} files have one label only, and what is learned from one "
+                "file alone is little there: mix the rows of all files first, or learn without a "
+                "cluster.",
+                stacklevel=2,
+            )
 
     def schema(
         self,
