@@ -275,19 +275,22 @@ class File:
         its end.
         """
         columns = deepcopy(self.columns)
+        if isinstance(columns, TableColumns):
+            return self._begin_table(columns)
+        known, columns.labels = columns.labels, _CollectedLabels()
+        whole, chunks = "onehot" in columns.categorical.values(), self._read(columns)
         with compiled_once("cbrank.streams"):
-            if isinstance(columns, TableColumns):
-                return self._begin_table(columns)
-            known, columns.labels = columns.labels, _CollectedLabels()
-            whole = "onehot" in columns.categorical.values()
-            for _ in self._read(columns):
-                if len(columns.labels.counts) > 1 and not whole:
-                    break
+            more = next(chunks, None)
+        while more is not None and (whole or len(columns.labels.counts) < 2):
+            more = next(chunks, None)
         found, columns.labels = columns.labels.counts, known
         return Beginning(self.path, columns, found)
 
     def _begin_table(self, columns: TableColumns) -> Beginning:
-        with open_stream(self.path, columns=columns, labels=False, **self.reading) as stream:
+        with (
+            compiled_once("cbrank.streams"),
+            open_stream(self.path, columns=columns, labels=False, **self.reading) as stream,
+        ):
             next(stream, None)
         labels = labels_of([self.path], columns, self.reading)
         return Beginning(self.path, columns, labels.counts, labels.sorted)
