@@ -294,8 +294,9 @@ class AdditiveRanker(TabularRanker):
         Returns
         -------
         grid : ndarray or list of str
-            Of a number about a hundred values from the first to the last knot, of words the
-            categories, "other" and "missing" last where there are such, of a time moments.
+            Of a number about a hundred values from the first to the last knot and those that have a
+            weight of their own, of words the categories, "other" and "missing" last where there are
+            such, of a time moments.
         effect : ndarray of shape (n_values,)
             What the column adds to the score. Of a number or time it is relative to the median, of
             words to their mean over the buffered rows, the classes weighed as they have come.
