@@ -2,6 +2,7 @@
 
     python docs/measure_curves.py > docs/_curves_table.md
     python docs/measure_curves.py reasons > docs/_reasons_table.md
+    python docs/measure_curves.py rows > docs/_rows_table.md
 
 `CBRANK_DATA` names the folder of the data sets and of ``tables/``. One pass over 80% of at most 3,000 rows
 of a set, AUC on the rest. Constants were chosen by splits 0 to 4 of `CHOSEN_BY`, each by some of its sets and with
@@ -27,6 +28,7 @@ from sklearn.metrics import roc_auc_score
 import cbrank
 from cbrank import AdditiveRanker, datasets
 from cbrank.features import crosses, curves
+from cbrank.rankers import growing
 
 ROWS = 3000
 SPLITS = 5
@@ -79,6 +81,11 @@ OF_CROSSES = {
     "least evidence 3, not 0": ({}, [(crosses, "_LEAST_EVIDENCE", 3.0)]),
     "few pairs by evidence, too": ({}, [(crosses, "_FEW_PAIRS", 0)]),
 }
+AFTER_MANY = {
+    "512 features": ({}, [(growing, "_ROOMS", (512,) * 4)]),
+    "1,024 after 32,768 rows": ({}, []),
+    "the same with variance 1, not 0.1": ({}, [(growing, "_LATE", 1.0)]),
+}
 LEAST_ROWS = 641  # of a set: with fewer there are none after 512, when crosses are chosen
 
 
@@ -116,9 +123,9 @@ def split(X, y, run, most=ROWS):
 # Other curves and crosses -------------------------------------------------------------------------
 
 
-def measure(X, y, run, variant):
+def measure(X, y, run, variant, most=ROWS):
     parameters, changes = variant
-    train, labels, test, truth = split(X, y, run)
+    train, labels, test, truth = split(X, y, run, most)
     with ExitStack() as stack:
         for module, name, value in changes:
             stack.enter_context(patch.object(module, name, value))
@@ -190,6 +197,16 @@ def print_curves():
         print()
         print_sets(variants, columns)
         print()
+
+
+def print_rows():
+    """Print what crosses chosen after many rows are worth, soon after and later."""
+    X, y = load("covtype")
+    print(f"| covtype, rows learned | {' | '.join(AFTER_MANY)} |\n|--:|--:|--:|--:|")
+    for most in (43_000, 100_000):
+        found = [measure(X, y, 1, each, most) for each in AFTER_MANY.values()]
+        cells = [f"{auc:.4f}, {seconds:.0f} s" for auc, seconds in found]
+        print(f"| {most * 4 // 5:,} | {' | '.join(cells)} |", flush=True)
 
 
 # Why some sets are lost ---------------------------------------------------------------------------
@@ -265,7 +282,7 @@ def print_reasons():
 
 
 def main():
-    print_reasons() if sys.argv[1:] == ["reasons"] else print_curves()
+    {"reasons": print_reasons, "rows": print_rows}.get("".join(sys.argv[1:]), print_curves)()
     print(
         f"\ncbrank {cbrank.__version__}, NumPy {np.__version__}, scikit-learn {sklearn.__version__}."
     )
