@@ -177,7 +177,8 @@ def _inline(svg: str, alt: str, looks: Mapping[str, Look]) -> str:
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'<g id="ground">.*?</g>', "", svg, flags=re.DOTALL)
-    svg = re.sub(r' id="[A-Za-z0-9.]+_\d+"', "", svg)  # unique in a file, not on a page
+    # These names are unique in a file, not on a page.
+    svg = re.sub(r' id="([A-Za-z0-9.]+_\d+|image[0-9a-f]+)"', "", svg)
     svg = svg.replace(INK, "currentColor").replace(GRID, "var(--grid)")
     for colour in sorted({look.colour for look in looks.values()}):
         svg = svg.replace(colour, f"var(--c{colour[1:]})")

@@ -1,4 +1,4 @@
-"""Tables of results, and how they are written as Markdown and LaTeX."""
+"""Tables of results, and how they are written for terminals, as Markdown and as LaTeX."""
 
 from dataclasses import dataclass
 from math import isfinite
@@ -106,6 +106,30 @@ def number(value: float, digits: int = 3) -> Cell:
 def difference(value: float) -> Cell:
     """Make a cell of a signed number."""
     return Cell(text=signed(value), value=value if isfinite(value) else None)
+
+
+def plain(table: Table) -> str:
+    """Write a table for a terminal: cells without what is below them, in columns.
+
+    Examples
+    --------
+    >>> rows = (Row("Oslo", (number(2.0, 1),)), Row("Rome", (number(10.5, 1),)))
+    >>> table = Table(key="", title="", note="", corner="city", columns=("km",), rows=rows)
+    >>> print(plain(table))
+    city    km
+    Oslo   2.0
+    Rome  10.5
+    """
+    rows = (*table.rows, *table.foot)
+    lines = [
+        (table.corner, *table.columns),
+        *((row.name, *(c.text.replace(ABSENT, "-") for c in row.cells)) for row in rows),
+    ]
+    first, *others = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join([f"{name:<{first}}", *(f"{c:>{w}}" for c, w in zip(cells, others, strict=True))])
+        for name, *cells in lines
+    )
 
 
 def markdown(table: Table) -> str:

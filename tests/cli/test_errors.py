@@ -43,7 +43,7 @@ def here(tmp_path, monkeypatch):
     (tmp_path / "table.csv").write_text("age,city,clicked\n31,Oslo,no\n44,Rome,yes\n")
     (tmp_path / "rows.svm").write_text("1 1:2\n-1 1:1\n")
     (tmp_path / "zero.svm").write_text("1 0:2\n-1 1:1\n")
-    (tmp_path / "one.svm").write_text("1 1:2\n")
+    (tmp_path / "one.svm").write_text("2 1:2\n")
     return tmp_path
 
 
@@ -54,7 +54,10 @@ TABLE = ("table.csv", "--label", "clicked")
     ("arguments", "cure"),
     [
         (["table.csv"], "table.csv: which column is the label? Give --label."),
-        (TABLE, "name it in --categorical, as onehot or hash:BITS, else in --drop."),
+        (
+            [*TABLE, "--scale", "none"],
+            "name it in --categorical, as onehot or hash:BITS, else in --drop.",
+        ),
         (
             [*TABLE, "--categorical", "city=onehot", "--max-features", "2"],
             "wider than --max-features 2; hash it, by hash:BITS in --categorical.",
@@ -87,11 +90,10 @@ def test_options_that_only_train_has_are_said_to_be_of_train(here):
     assert expected in err
 
 
-def test_a_model_from_python_is_no_model_of_the_command_line(here):
+def test_a_model_from_python_reads_its_own_labels_only(here):
     cbrank.save(cbrank.CBRanker().partial_fit([[0.0], [1.0]], [0, 1]), "python.model")
     assert error("update", "python.model", "rows.svm") == (
-        "python.model was saved from Python and does not say what the columns of a file mean: open "
-        "it there, with cbrank.load. Commands need a model that cbrank train wrote."
+        "rows.svm, line 2, column 1: the label '-1' is neither '0' nor '1'."
     )
 
 
@@ -109,6 +111,7 @@ def trained(here):
     ("arguments", "package", "sentence"),
     [
         (["evaluate", "m", "none.svm", "--roc", "a.png"], "matplotlib", "--roc needs matplotlib: pip install 'cbrank[report]'."),
+        (["evaluate", "m", "none.svm", "--html", "a.html"], "matplotlib", "--html needs matplotlib: pip install 'cbrank[report]'."),
         (["inspect", "none", "--picture", "a.png"], "matplotlib", "--picture needs matplotlib: pip install 'cbrank[report]'."),
         (["export", "none", "--onnx", "a.onnx"], "onnx", "--onnx needs onnx: pip install 'cbrank[onnx]'."),
     ],
@@ -137,6 +140,7 @@ def test_a_package_for_the_last_file_is_missed_before_the_first_is_read(trained,
         ["update", "m", "rows.svm", "-o"],
         ["score", "m", "rows.svm", "-o"],
         ["evaluate", "m", "rows.svm", "--roc"],
+        ["evaluate", "m", "rows.svm", "--calibration"],
         ["inspect", "m", "--picture"],
         ["export", "m", "--onnx"],
     ],

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import zlib
 
 import numpy as np
 import pytest
@@ -96,10 +97,64 @@ def test_what_cannot_be_exported_is_refused(tmp_path):
     result = run("export", model, "--onnx", tmp_path / "x.onnx")
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == (
-        f"Error: {model} reads categories (column 'plan'), and an ONNX scorer takes numbers only: "
+        f"Error: {model} reads categories (column 'plan'), and a linear ONNX scorer takes numbers only: "
         "train a model on columns of numbers.\n"
     )
     assert not (tmp_path / "x.onnx").exists()
+
+
+def test_a_model_of_a_table_says_what_to_feed(tmp_path):
+    random, rows = np.random.RandomState(0), 400
+    X = {
+        "customer_id": np.arange(rows),
+        "age": random.randint(18, 80, rows),
+        "city": random.choice([f"{at}burgh" for at in range(99)], rows),
+        "since": np.datetime64("2020-01-01") + random.randint(900, size=rows),
+        "plan": random.choice(["free", "paid", ""], rows),
+    }
+    y = np.where(random.random_sample(rows) < X["age"] / 90.0, "yes", "no")
+    ranker = cbrank.AdditiveRanker(random_state=0).partial_fit(X, y)
+    cbrank.save(ranker, tmp_path / "churn.model")
+    path = tmp_path / "churn.onnx"
+    result = run("export", tmp_path / "churn.model", "--onnx", path)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == (
+        f"{path}: 5 inputs, score double[rows], probability double[rows], label string[rows]\n"
+        "input         type    taken as\n"
+        "age           double  number\n"
+        "city          string  word\n"
+        "city: bucket  int64   CRC-32 of the word, modulo 32\n"
+        "since         double  time, in seconds since 1970\n"
+        "plan          string  word\n"
+        "left out: customer_id\n"
+    )
+    session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    score, probability, label = session.run(
+        None,
+        {
+            "age": X["age"].astype(float),
+            "city": X["city"].astype(object),
+            "city: bucket": np.array([zlib.crc32(city.encode()) % 32 for city in X["city"]]),
+            "since": X["since"].astype("M8[s]").astype(float),
+            "plan": X["plan"].astype(object),
+        },
+    )
+    np.testing.assert_allclose(score, ranker.decision_function(X), rtol=1e-9)
+    np.testing.assert_allclose(probability, ranker.predict_proba(X)[:, 1], rtol=1e-9)
+    assert label.tolist() == ranker.predict(X).tolist()
+
+
+def test_free_text_is_refused(tmp_path):
+    texts = [f"win a prize now {at}" for at in range(300)]
+    ranker = cbrank.AdditiveRanker().partial_fit({"message": texts}, [0, 1] * 150)
+    cbrank.save(ranker, tmp_path / "spam.model")
+    result = run("export", tmp_path / "spam.model", "--onnx", tmp_path / "spam.onnx")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == (
+        "Error: column 'message' holds free text, for which ONNX has no standard operators: "
+        "score by cbrank, or train with the column dropped.\n"
+    )
+    assert not (tmp_path / "spam.onnx").exists()
 
 
 def test_a_missing_library_is_named(tmp_path, monkeypatch):

@@ -26,12 +26,13 @@ from cbrank.training.file_lock import lock_file
 # What comes out -----------------------------------------------------------------------------------
 
 
-def test_training_on_text_prints_one_line_and_leaves_a_model(here):
+def test_training_on_text_prints_what_it_learned_and_leaves_a_model(here):
     out, err = call("train", "rows.svm", "-o", "m", "--C", "0.5")
     assert out == (
-        "Learned from 16,884 rows, 3,501 of them positive: progressive AUC 0.9456, recent AUC "
-        "0.9489, 5 features, "
-        "C 0.5. Model: m\n"
+        "Learned from 16,884 rows, 3,501 of them positive (20.74%), labelled '1', 5 features, C 0.5.\n"
+        "AUC 0.9456 (0.9403 to 0.9509) on rows before they were learned from; on the last ones "
+        "0.9489.\n"
+        "Model: m\n"
     )
     assert err == ""
     ranker = cbrank.load("m")
@@ -45,8 +46,9 @@ def test_training_on_a_table_keeps_the_meaning_of_its_columns(here):
         "train", "table.csv", "--label", "clicked", "--positive", "no", "--id", "id",
         "--categorical", "city=onehot", "--scale", "maxabs", "--C", "1", "-o", "m",
     )  # fmt: skip
-    assert out.startswith("Learned from 600 rows, 480 of them positive: progressive AUC ")
-    assert out.endswith(", 3 features, C 1. Model: m\n")
+    assert out.startswith("Learned from 600 rows, 480 of them positive (80.00%), labelled 'no', ")
+    assert ", 3 features, C 1.\nAUC 0." in out
+    assert out.endswith("\nModel: m\n")
     assert err == ""
     model = Model.open("m")
     assert model.columns.feature_names() == ["age", "city=Rome", "city=Oslo"]
@@ -60,8 +62,9 @@ def test_training_on_a_table_keeps_the_meaning_of_its_columns(here):
 def test_updating_goes_on_and_widens(here):
     call("train", "rows.svm", "--covariance", "diagonal", "--C", "1", "-o", "m")
     out, err = call("update", "m", "more.svm", "-o", "wide")
-    assert out.startswith("Learned from 700 rows, 147 of them positive: recent AUC 0.9")
-    assert out.endswith(", 7 features, C 1. Model: wide\n")
+    assert out.startswith("Learned from 700 rows, 147 of them positive (21.00%), labelled '1', ")
+    assert ", 7 features, C 1.\nAUC 0.9" in out
+    assert out.endswith("\nModel: wide\n")
     assert err == ""
     assert Model.open("m").ranker.n_features_in_ == 5
     assert Model.open("wide").scaler.kind == "unit"
@@ -92,8 +95,9 @@ def test_a_full_model_widens_too(here):
 def test_json_is_one_object_for_machines(here):
     out, err = call("train", "rows.svm", "-o", "m", "--C", "0.5", "--json")
     assert json.loads(out) == {
-        "event": "done", "rows": 16884, "positives": 3501, "skipped": 0, "features": 5, "C": 0.5,
+        "event": "done", "rows": 16884, "positives": 3501, "positive": "1", "skipped": 0, "features": 5, "C": 0.5,
         "progressive_auc": pytest.approx(0.9456, abs=1e-4),
+        "progressive_auc_interval": pytest.approx([0.9403, 0.9509], abs=1e-4),
         "recent_auc": pytest.approx(0.9489, abs=1e-4), "model": "m",
         "sorted_by_label": False, "auc_fell": False,
     }  # fmt: skip
@@ -123,7 +127,7 @@ def test_skipped_rows_are_told_and_counted(here):
     (here / "bad.svm").write_text("1 1:x\n-1 1:1\n1 1:2\n1 2:\n")
     out, err = call("train", "bad.svm", "-o", "m", "--on-error", "skip")
     assert out.startswith(
-        "Learned from 2 rows, 1 of them positive (2 malformed ones skipped), 1 features"
+        "Learned from 2 rows, 1 of them positive (50.00%), labelled '1' (2 malformed ones skipped), 1 "
     )
     assert err == (
         "Note: bad.svm, line 1, column 5: the value 'x' is not a finite number.\n"
@@ -136,12 +140,15 @@ def test_skipped_rows_are_told_and_counted(here):
 
 
 def test_one_label_is_enough_to_begin_with(here):
-    (here / "one.svm").write_text("1 1:1\n1 1:2\n")
+    (here / "one.svm").write_text("2 1:1\n2 1:2\n")
     assert "say which label is the positive one by --positive." in error(
         "train", "one.svm", "-o", "m"
     )
-    out, err = call("train", "one.svm", "--positive", "1", "--C", "1", "-o", "m")
-    assert out == "Learned from 2 rows, 2 of them positive, 1 features, C 1. Model: m\n"
+    (here / "one.svm").write_text("1 1:1\n1 1:2\n")
+    out, err = call("train", "one.svm", "--C", "1", "-o", "m")
+    assert out == (
+        "Learned from 2 rows, 2 of them positive (100.00%), labelled '1', 1 features, C 1.\nModel: m\n"
+    )
     assert err == "Note: only one of the two labels was seen, so there is no ranking yet.\n"
     call("update", "m", "rows.svm")
 
@@ -171,14 +178,14 @@ def test_rows_are_mixed_by_a_seed(here):
     given = "train", "rows.svm", "--C", "1", "--shuffle"
     for window in ("500", "all"):
         out, _ = call(*given, window, "-o", "m")
-        assert out.startswith("Learned from 16,884 rows, 3,501 of them positive: ")
+        assert out.startswith("Learned from 16,884 rows, 3,501 of them positive (20.74%), ")
         call(*given, window, "-o", "again")
         call(*given, window, "-o", "other", "--seed", "1")
         assert (here / "m").read_bytes() == (here / "again").read_bytes()
         coef = [cbrank.load(name).coef_.tolist() for name in ("m", "other")]
         assert coef[0] != coef[1]
         out, _ = call("update", "m", "rows.svm", "more.svm", "--shuffle", window, "--seed", "1")
-        assert out.startswith("Learned from 17,584 rows, 3,648 of them positive: ")
+        assert out.startswith("Learned from 17,584 rows, 3,648 of them positive (20.75%), ")
         assert cbrank.load("m").n_seen_.sum() == 16_884 + 17_584
 
 
@@ -202,7 +209,9 @@ def test_malformed_rows_are_named_by_their_lines_when_rows_are_mixed(here):
             "rows.svm, line 16885, column 5: the value 'x' is not a finite number."
         )
         out, _ = call("train", "rows.svm", "-o", "m", "--shuffle", window, "--on-error", "skip")
-        assert out.startswith("Learned from 16,885 rows, 3,501 of them positive (1 malformed ones")
+        assert out.startswith(
+            "Learned from 16,885 rows, 3,501 of them positive (20.73%), labelled '1' (1 malf"
+        )
 
 
 # What goes wrong ----------------------------------------------------------------------------------
@@ -225,7 +234,7 @@ def test_errors_of_data_and_models_are_one_sentence(here):
     assert "m: No such file" in error("update", "m", "rows.svm")
     assert error("update", "rows.svm", "rows.svm") == "rows.svm is not a cbrank model file."
     cbrank.save(cbrank.CBRanker().partial_fit([[0.0], [1.0]], [0, 1]), "python.model")
-    assert "was saved from Python" in error("update", "python.model", "rows.svm")
+    assert "'-1' is neither '0' nor '1'" in error("update", "python.model", "rows.svm")
     assert not (here / "m").exists()
 
 
@@ -551,7 +560,7 @@ def test_help_names_every_command():
     assert "train" in out
     assert "update" in out
     out, _ = call("train", "--help")
-    assert "cbrank train clicks.svm -o clicks.model\n" in out
+    assert "cbrank train churn.csv --label Churn -o churn.model\n" in out
 
 
 def test_an_interrupt_while_options_are_looked_at_is_exit_130_too(monkeypatch):

@@ -30,6 +30,12 @@ def evidence_of(encoder, X, r, v):
     return found
 
 
+def test_knots_may_be_as_far_apart_as_numbers_go():
+    encoder = TableEncoder().fit({"far": [-1.7e308, -1e300, 0.0, 3.0, 1e300, 1.7e308] * 20})
+    [coarse] = encoder.coarse()
+    assert 0.0 < coarse.bases < 5.0
+
+
 def test_every_row_is_in_one_cell_of_each_column(encoded):
     encoder, X, _, _, rows = encoded
     for coarse in encoder.coarse():

@@ -166,10 +166,43 @@ def test_the_greater_label_is_positive_unless_said(labels, positive, classes):
     assert faults == []
 
 
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        (["Yes", "Yes", "No"], ["No", "Yes"]),
+        (["t", "t", "f"], ["f", "t"]),
+        (["0", "1", "1"], ["0", "1"]),
+        (["-1", "+1", "1"], ["-1", "1"]),
+        (["TRUE", "TRUE", "FALSE"], ["FALSE", "TRUE"]),
+        (["negative", "hypothyroid", "negative"], ["negative", "hypothyroid"]),
+        (["1", "2", "2"], ["2", "1"]),
+        (["1", "1", "2"], ["1", "2"]),
+        (["spam", "ham", "ham"], ["ham", "spam"]),
+        (["yes", "true", "true"], ["true", "yes"]),
+    ],
+)
+def test_the_affirmative_label_is_positive_else_the_rarer_one(labels, classes):
+    known = Labels()
+    y, _ = known.encode(labels, learn=True, where="x")
+    assert known.known() == classes
+    assert y.tolist() == [int(canonical(label) == classes[1]) for label in labels]
+
+
+@pytest.mark.parametrize(
+    ("only", "then", "classes"),
+    [("no", "yes", ["no", "yes"]), ("No", "Yes", ["No", "Yes"]), ("0", "1", ["0", "1"])],
+)
+def test_one_of_two_opposites_tells_the_other(only, then, classes):
+    known = Labels()
+    assert known.encode([only], learn=True, where="x")[0].tolist() == [0]
+    assert known.encode([then], learn=True, where="x")[0].tolist() == [1]
+    assert known.known() == classes
+
+
 def test_one_label_to_begin_with_needs_a_word():
-    with pytest.raises(ValueError, match="one label only, '1'; say which label is the positive"):
-        Labels().encode(["1", "1.0"], learn=True, where="x")
-    known = Labels("1")
+    with pytest.raises(ValueError, match="one label only, 'spam'; say which label is the positive"):
+        Labels().encode(["spam", "spam"], learn=True, where="x")
+    known = Labels()
     assert known.encode(["1", "1.0"], learn=True, where="x")[0].tolist() == [1, 1]
     assert known.encode(["no", "1"], learn=True, where="x")[0].tolist() == [0, 1]
     assert known.known() == ["no", "1"]
@@ -266,9 +299,9 @@ def test_a_query_of_any_length_is_passed_over(number):
 def test_labels_are_told_apart_by_all_their_digits(labels):
     known = Labels()
     y, faults = known.encode(
-        [*labels, labels[1] + ("0" if "." in labels[1] else "")], learn=True, where="x"
+        [*labels, labels[0], labels[1] + ("0" if "." in labels[1] else "")], learn=True, where="x"
     )
-    assert y.tolist() == [0, 1, 1]
+    assert y.tolist() == [0, 1, 0, 1]
     assert faults == []
     assert [canonical(label) for label in known.known()] == known.known()
 

@@ -2,8 +2,10 @@
 
 import functools
 import os
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.preprocessing import StandardScaler, normalize
 
@@ -13,6 +15,16 @@ SCALINGS = {
     "standard": lambda X: StandardScaler().fit_transform(X),
     "unit": normalize,
     "none": np.ascontiguousarray,
+}
+
+
+LABELS = {
+    "adult": "income",
+    "telco": "Churn",
+    "hypothyroid": "status",
+    "sms-spam": "class",
+    "elec": "class",
+    "weather": "target",
 }
 
 
@@ -26,10 +38,23 @@ def loaded(name):
 def real(name, rows=None, scaling="none"):
     """Rows of a data set in a fixed random order; a test skips where the set is not here."""
     if name not in datasets.available():
-        reason = f"data set {name} is not embedded, and CBRANK_DATA does not name a folder with it"
-        if os.environ.get("CBRANK_DATA_REQUIRED"):
-            pytest.fail(reason)
-        pytest.skip(reason)
+        skip(f"data set {name} is not embedded, and CBRANK_DATA does not name a folder with it")
     X, y = loaded(name)
     order = np.random.RandomState(0).permutation(len(y))[:rows]
     return SCALINGS[scaling](X[order]), y[order]
+
+
+def real_table(name):
+    """A table as pandas reads it, and its labels; a test skips where the table is not here."""
+    path = Path(os.environ.get("CBRANK_DATA", "none"), "tables", f"{name}.csv.xz")
+    if not path.exists():
+        skip(f"CBRANK_DATA does not name a folder with tables/{path.name}")
+    rows = pd.read_csv(path)
+    return rows, rows.pop(LABELS[name])
+
+
+def skip(reason):
+    """Skip a test for want of data, unless all data have to be there."""
+    if os.environ.get("CBRANK_DATA_REQUIRED"):
+        pytest.fail(reason)
+    pytest.skip(reason)

@@ -34,6 +34,7 @@ def data(tmp_path_factory, ready):
         ("train", "window"),
         ("train", "shuffled"),
         ("train", "skipping"),
+        ("train", "curves"),
         ("train", "members"),
         ("train", "pipe"),
         ("train", "parquet"),

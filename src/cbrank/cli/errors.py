@@ -23,7 +23,6 @@ _OTHERWISE = {"widest": "--covariance full", "folder": "--out"}
 # What the command line can do about errors of these types, which are not imported for it.
 _CURES = {
     "NotWrittenError": " Mend that, and repeat the command with --resume.",
-    "NoColumnsError": " Commands need a model that cbrank train wrote.",
 }
 
 

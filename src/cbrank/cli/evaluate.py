@@ -1,38 +1,76 @@
 """``cbrank evaluate``: how well a model ranks labelled rows."""
 
+import shlex
+from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from cbrank.cli import files
-from cbrank.cli.options import AS_JSON, DATA, MODEL, QUIET, picture, reading
+from cbrank.cli.options import AS_JSON, DATA, MODEL, QUIET, RowsOrShare, Share, picture, reading
 
 if TYPE_CHECKING:
-    from cbrank.inspection.evaluation import Decision, Evaluation
+    from cbrank.inspection.evaluation import Evaluation
+    from cbrank.inspection.groups import Grouping
     from cbrank.training import Model
+
+_LABEL = 19
 
 
 @click.command(name="evaluate")
 @MODEL
 @DATA
+@click.option(
+    "--at",
+    type=RowsOrShare(),
+    multiple=True,
+    metavar="ROWS|SHARE",
+    help="Look at so many of the first rows too, such as 500 or 2%; may be repeated.",
+)
+@click.option(
+    "--precision",
+    type=Share(),
+    multiple=True,
+    help="Find the threshold of this precision, such as 90%, and its recall; may be repeated.",
+)
+@click.option(
+    "--recall",
+    type=Share(),
+    multiple=True,
+    help="Find the threshold of this recall and its precision; may be repeated.",
+)
+@click.option("--by", metavar="COLUMN", help="The AUC within each group of rows, by this column.")
 @AS_JSON
 @picture("--roc", "Draw the ROC curve with both thresholds")
+@picture("--pr", "Draw the precision-recall curve")
+@picture("--calibration", "Draw shares of positives by probabilities")
+@picture("--html", "Write a page with all of it, and the curves of the model", endings=(".html",))
 @reading
 @QUIET
 def command(
-    model: Path, data: tuple[str, ...], as_json: bool, roc: Path | None, **options: Any
+    model: Path,
+    data: tuple[str, ...],
+    at: tuple[int | Fraction, ...],
+    precision: tuple[Fraction, ...],
+    recall: tuple[Fraction, ...],
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Measure how well a model ranks the labelled rows of DATA.
 
-    Prints the AUC with its 95% confidence interval (DeLong), the average precision, and the accuracy
-    at two thresholds: the model's own, which is what using it would give, and the best one for these
-    very rows, which flatters. Scores are held, 8 bytes a row; rows are not.
+    Prints the AUC with its 95% confidence interval (DeLong), the average precision, and how good the
+    probabilities are; then precision, recall and lift of the first rows, what thresholds do, and a
+    table of the tenths of the ranking. The threshold of the model is what using it would give; the
+    best one for these very rows flatters. Rows of one score are counted as if in random order.
+    Scores and probabilities are held, 16 bytes a row; rows are not.
 
     \b
     Examples:
       cbrank evaluate clicks.model tomorrow.csv
-      cbrank evaluate clicks.model tomorrow.csv --roc roc.png
+      cbrank evaluate clicks.model tomorrow.csv --at 500 --precision 90% --by city
+      cbrank evaluate clicks.model tomorrow.csv --roc roc.png --html clicks.html
       cbrank evaluate clicks.model 'week/*.csv.gz' --json
     """  # noqa: D301
     from cbrank.inspection.evaluation import evaluate  # noqa: PLC0415
@@ -41,70 +79,111 @@ def command(
 
     files.refuse_closed_output()
     opened = Model.open(model)
-    files.check_outputs(("--roc", roc), model=model, data=data)
+    outputs = {option: options[option] for option in ("roc", "pr", "calibration", "html")}
+    written = [(f"--{option}", path) for option, path in outputs.items()]
+    files.check_outputs(*written, model=model, data=data)
+    _refuse_twice(written)
     label = both_labels(opened)[1]
-    y, scores = _scored(opened, data, options)
-    found = evaluate(y, scores)
-    if roc:
-        from cbrank.inspection.pictures import draw_roc  # noqa: PLC0415
+    by = _grouping(opened, options["by"])
+    rows = _scored(opened, data, options, by)
+    precisions, recalls = [*map(float, precision)], [*map(float, recall)]
+    found = evaluate(*rows, at=at, precisions=precisions, recalls=recalls, by=by)
+    _draw(outputs, found)
+    if outputs["html"]:
+        from cbrank.inspection.page import write_page  # noqa: PLC0415
 
-        draw_roc(roc, y, scores, found)
-    click.echo(files.as_json(_facts(found, label)) if as_json else _text(found, label))
+        asked = {"--at": at, "--precision": precision, "--recall": recall}
+        again = shlex.join(["cbrank", "evaluate", str(model), *data, *_again(asked, by)])
+        write_page(
+            outputs["html"], found, label, model=model.name, command=again, ranker=opened.ranker
+        )
+    facts = {"positive": label} | found.facts()
+    click.echo(files.as_json(facts) if as_json else _text(found, label))
 
 
-def _scored(model: "Model", data: tuple[str, ...], options: dict[str, Any]) -> tuple[Any, Any]:
-    """Return labels and scores; refuse rows of one class."""
+def _refuse_twice(written: list[tuple[str, Path | None]]) -> None:
+    """Refuse two outputs that go to one file."""
+    told: list[tuple[str, Path]] = []
+    for option, path in written:
+        for other, before in told:
+            if path is not None and files.is_same(path, before):
+                raise click.UsageError(f"{other} and {option} would both be written to {path}.")
+        if path is not None:
+            told.append((option, path))
+
+
+def _again(asked: dict[str, tuple[int | Fraction, ...]], by: "Grouping | None") -> Iterator[str]:
+    """Return the options that were given, as they may be given again."""
+    for option, values in asked.items():
+        for value in values:
+            share = isinstance(value, Fraction)
+            yield from (option, f"{float(100 * value):.12g}%" if share else str(value))
+    if by is not None:
+        yield from ("--by", by.column)
+
+
+def _grouping(model: "Model", column: str | None) -> "Grouping | None":
+    """Have a column's cells read beside the features, to group rows by."""
+    from cbrank.inspection.groups import Grouping  # noqa: PLC0415
+
+    if column is None:
+        return None
+    if column == model.columns.label:
+        raise ValueError(f"column {column!r} is the label: group rows by another.")
+    numbers = () if model.takes_tables() else model.columns.numeric_ or ()
+    if column in numbers:
+        raise ValueError(
+            f"column {column!r} is a feature of the model: rows are not grouped by it."
+        )
+    model.columns.pass_on(column)
+    return Grouping(column)
+
+
+def _scored(
+    model: "Model", data: tuple[str, ...], options: dict[str, Any], by: "Grouping | None"
+) -> tuple[Any, Any, Any]:
+    """Return labels, scores and probabilities; refuse rows of one class."""
     import numpy as np  # noqa: PLC0415
 
     from cbrank.inspection.scoring import finite_scores  # noqa: PLC0415
 
-    labels, scores = [np.zeros(0, np.int8)], [np.zeros(0)]
+    labels, scores, chances = [np.zeros(0, np.int8)], [np.zeros(0)], [np.zeros(0)]
     for chunk in files.read_chunks(model, data, options, labels=True):
         assert chunk.y is not None
         labels.append(chunk.y.astype(np.int8))
         scores.append(finite_scores(model, chunk.X)[0])
+        chances.append(model.probabilities(chunk.X))
+        if by is not None:
+            if chunk.ids is None:
+                name = chunk.position.files[chunk.position.file].name
+                raise ValueError(f"{name} has no column {by.column!r} to group rows by.")
+            by.add(chunk.ids)
     y = np.concatenate(labels)
     if not len(y):
         raise ValueError("there are no rows to evaluate.")
     if y.min() == y.max():
         only = model.columns.classes_[y[0]]
         raise ValueError(f"all {len(y)} rows are labelled {only!r}: an AUC needs both labels.")
-    return y, np.concatenate(scores)
+    return y, np.concatenate(scores), np.concatenate(chances)
+
+
+def _draw(outputs: dict[str, Path | None], found: "Evaluation") -> None:
+    if not any(outputs.values()):
+        return
+    from cbrank.inspection.pictures import draw_calibration, draw_pr, draw_roc  # noqa: PLC0415
+
+    for option, draw in (("roc", draw_roc), ("pr", draw_pr), ("calibration", draw_calibration)):
+        path = outputs[option]
+        if path:
+            draw(path, found)
 
 
 def _text(found: "Evaluation", label: str) -> str:
-    share = found.positives / found.rows
-    return "\n".join(
-        [
-            f"rows               {found.rows}",
-            f"positives          {found.positives} ({share:.2%}), labelled {label!r}",
-            f"AUC                {found.auc.auc:.4f}, {found.interval()}",
-            f"average precision  {found.average_precision:.4f}",
-            f"accuracy           {_decision(found.own, 'the threshold of the model')}",
-            f"                   {_decision(found.best, 'the best threshold for these rows')}",
-        ]
-    )
+    from cbrank.inspection.summary import measures, remarks, tables  # noqa: PLC0415
+    from cbrank.tables import plain  # noqa: PLC0415
 
-
-def _decision(point: "Decision", name: str) -> str:
-    return (
-        f"{point.accuracy:.4f} at {name}, {point.threshold:.6g}: finds {point.tpr:.1%} of the "
-        f"positives, with {point.fpr:.1%} of the negatives"
-    )
-
-
-def _facts(found: "Evaluation", label: str) -> dict[str, Any]:
-    from dataclasses import asdict  # noqa: PLC0415
-
-    return {
-        "rows": found.rows,
-        "positives": found.positives,
-        "positive": label,
-        "auc": found.auc.auc,
-        "auc_low": found.auc.low,
-        "auc_high": found.auc.high,
-        "auc_std": found.auc.std,
-        "average_precision": found.average_precision,
-        "at_model_threshold": asdict(found.own),
-        "at_best_threshold": asdict(found.best),
-    }
+    parts = ["\n".join(f"{name:<{_LABEL}}{text}" for name, text in measures(found, label))]
+    for table in tables(found):
+        told = remarks(found) if table.key == "thresholds" else []
+        parts.append("\n".join([plain(table), *told]))
+    return "\n\n".join(parts)

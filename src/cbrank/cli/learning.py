@@ -20,6 +20,8 @@ from cbrank.cli.progress import Reporter, reporter, shown
 if TYPE_CHECKING:
     from cbrank.training import Checkpoint, Model, Progress, Run
 
+# Rows of real tables are hardly ever ranked so well, unless a column was filled when the label was known.
+_TOO_GOOD = 0.995
 _EVERY = re.compile(r"(\d+)\s*(s|m|h|)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
@@ -45,7 +47,8 @@ running = together(
         help="How often to read the data, in the same order.",
     ),
     click.option(
-        "--shuffle", type=NumberOrWord(click.IntRange(1, MOST), ["all"]), metavar="ROWS|all",
+        "--shuffle", type=NumberOrWord(click.IntRange(1, MOST), ["all", "none"]),
+        metavar="ROWS|all|none",
         help="Mix the rows: within a window of so many, or all of them through temporary files.",
     ),
     click.option(
@@ -61,6 +64,9 @@ running = together(
         help="How often to write the checkpoint: 100000 for rows, or 60s, 10m, 2h.  [default: 60s]",
     ),
     click.option("--resume", is_flag=True, help="Go on from the checkpoint, if there is one."),
+    click.option(
+        "--strict", is_flag=True, help="A word in a column of numbers is an error, not a gap."
+    ),
     QUIET,
     click.option("--json", "as_json", is_flag=True, help="For machines: an object on each line."),
 )  # fmt: skip
@@ -68,7 +74,7 @@ running = together(
 
 def mixing(options: dict[str, Any]) -> dict[str, Any]:
     """Return what is asked for about the order of rows, as JSON; nothing if they stay as they are."""
-    if options["shuffle"] is None:
+    if options["shuffle"] in (None, "none"):
         return {}
     return {name: options[name] for name in ("shuffle", "seed")}
 
@@ -111,15 +117,19 @@ def learn(
             options["data"],
             progress,
             passes=options["passes"],
-            shuffle=options["shuffle"],
+            shuffle=None if options["shuffle"] == "none" else options["shuffle"],
+            holdout=options.get("holdout"),
+            strict=options["strict"],
             seed=options["seed"],
             widest=widest,
             checkpoint=checkpoint,
             **{name: options[name] for name in READING},
         )
-        _carry_out(run, report, stops)
+        _carry_out(run, report, stops, options.get("column_file"))
         if not run.model.ranker.n_seen_.all():
             report.note("only one of the two labels was seen, so there is no ranking yet.")
+        for sentence in [*run.misfits.sentences(), *filter(None, [_too_good(run)])]:
+            report.note(sentence)
         remarks = run.remarks()
         for sentence in filter(None, remarks.values()):
             report.note(in_flags(sentence))
@@ -127,11 +137,13 @@ def learn(
         report.done(_result(run, output) | {name: bool(said) for name, said in remarks.items()})
 
 
-def _carry_out(run: "Run", report: Reporter, stops: "Stops") -> None:
+def _carry_out(run: "Run", report: Reporter, stops: "Stops", column_file: Path | None) -> None:
     report.begin(run)
     stops.ask(run.stop)
     with contextlib.closing(iter(run)) as steps:
         for stream in steps:
+            if run.first is not None:
+                _tell_columns(run, report, column_file)
             report.chunk(stream)
             if stops.received is not None:
                 break
@@ -150,15 +162,81 @@ def _carry_out(run: "Run", report: Reporter, stops: "Stops") -> None:
     sys.exit(128 + stops.received)
 
 
+def _tell_columns(run: "Run", report: Reporter, path: Path | None) -> None:
+    """Report what the columns of a table are taken for, once, and write it to a file to edit."""
+    from cbrank.cli import column_file  # noqa: PLC0415
+
+    rows, run.first = run.first, None
+    assert rows is not None
+    columns = column_file.taken(run.model, rows)
+    report.columns(columns)
+    if path is not None and not path.exists():
+        column_file.write(path, columns, [str(column) for column in run.model.columns.drop])
+
+
+def _held_out(run: "Run") -> dict[str, Any]:
+    """Return how well the rows that were never learned from are ranked."""
+    import numpy as np  # noqa: PLC0415
+
+    from cbrank.inspection.evaluation import evaluate  # noqa: PLC0415
+    from cbrank.inspection.scoring import finite_scores  # noqa: PLC0415
+
+    if run.holdout is None:
+        return {}
+    labels, scores, chances = [np.zeros(0, np.int8)], [np.zeros(0)], [np.zeros(0)]
+    for chunk in run.held_out():
+        assert chunk.y is not None
+        labels.append(chunk.y.astype(np.int8))
+        scores.append(finite_scores(run.model, chunk.X)[0])
+        chances.append(run.model.probabilities(chunk.X))
+    y = np.concatenate(labels)
+    if not len(y) or y.min() == y.max():
+        return {"held_out": {"rows": len(y), "positives": int(y.sum()), "auc": None}}
+    found = evaluate(y, np.concatenate(scores), np.concatenate(chances))
+    return {
+        "held_out": {
+            "rows": found.rows,
+            "positives": found.positives,
+            "auc": shown(found.auc.auc),
+            "auc_low": shown(found.auc.low),
+            "auc_high": shown(found.auc.high),
+            "average_precision": shown(found.average_precision),
+        }
+    }
+
+
+def _widths(run: "Run") -> dict[str, int]:
+    """Return how wide rows are: columns of a table, and the features that were made of them."""
+    columns = int(run.model.ranker.n_features_in_)
+    if not run.model.takes_tables():
+        return {"features": columns}
+    return {"columns": columns, "features": run.model.ranker.coef_.shape[1]}
+
+
+def _too_good(run: "Run") -> str | None:
+    """Say which column moves scores most where rows are ranked too well to be true."""
+    auc = run.progressive_auc()[1]
+    if not run.model.takes_tables() or not auc > _TOO_GOOD:
+        return None
+    effects = run.model.ranker.effects()
+    name = effects.terms[int(effects.moves().argmax())].name
+    return (
+        f"an AUC of {auc:.4f} is seldom true: {name!r} moves scores most. If it is not known before "
+        "the label is, leave it out by --drop."
+    )
+
+
 def _result(run: "Run", output: Path) -> dict[str, Any]:
     ranker, progress = run.model.ranker, run.progress
-    return {
+    return _held_out(run) | {
         "rows": progress.rows,
         "positives": progress.positives,
+        "positive": run.model.columns.classes_[-1],
         "skipped": run.skipped,
         "progressive_auc": shown(run.progressive_auc()[1]),
+        "progressive_auc_interval": [shown(end) for end in ranker.progressive_auc_interval_],
         "recent_auc": shown(ranker.recent_auc_),
-        "features": int(ranker.n_features_in_),
+        **_widths(run),
         "C": getattr(ranker, "C_", getattr(ranker, "C", None)),
         "model": str(output),
     }

@@ -1,7 +1,9 @@
 """Options and arguments that several commands have, and those that follow from a table."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +18,6 @@ Command = Callable[..., None]
 Decorator = Callable[[Command], Command]
 
 MOST = 2**31 - 1  # of what is counted: arrays of more are beyond any machine
-_PICTURES = (".png", ".svg")
 
 
 def together(*options: Decorator) -> Decorator:
@@ -28,6 +29,52 @@ def together(*options: Decorator) -> Decorator:
         return command
 
     return decorate
+
+
+# Amounts ------------------------------------------------------------------------------------------
+
+
+class Share(click.ParamType[Fraction]):
+    """A share above 0 and up to 1, written as 0.9 or as 90%.
+
+    Examples
+    --------
+    >>> Share()("2.5%"), Share()("0.9")
+    (Fraction(1, 40), Fraction(9, 10))
+    """
+
+    name = "share"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Fraction:
+        number, percent = value.removesuffix("%"), value.endswith("%")
+        share = Fraction(number) if _DECIMAL.fullmatch(number) else Fraction(0)
+        share /= 100 if percent else 1
+        if not 0 < share <= 1:
+            self.fail(f"{value!r} is not a share of the whole: write it as 0.9 or 90%.", param, ctx)
+        return share
+
+
+class RowsOrShare(click.ParamType["int | Fraction"]):
+    """A number of rows, or a share of them with a percent sign.
+
+    Examples
+    --------
+    >>> RowsOrShare()("500"), RowsOrShare()("2%")
+    (500, Fraction(1, 50))
+    """
+
+    name = "rows or share"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int | Fraction:
+        if value.endswith("%"):
+            return Share().convert(value, param, ctx)
+        rows = int(value) if _DIGITS.fullmatch(value) else 0
+        if not 1 <= rows <= MOST:
+            self.fail(f"{value!r} is neither a number of rows nor a share such as 2%.", param, ctx)
+        return rows
+
+
+_DECIMAL, _DIGITS = re.compile(r"[0-9]{0,9}(\.[0-9]{1,18})?", re.ASCII), re.compile(r"[0-9]{1,10}")
 
 
 # From a table of parameters -----------------------------------------------------------------------
@@ -118,6 +165,19 @@ def _number(kind: Number) -> click.ParamType[Any]:
 MODEL = click.argument("model", type=click.Path(path_type=Path), metavar="MODEL")
 DATA = click.argument("data", nargs=-1, required=True, metavar="DATA...")
 
+
+class _Separator(click.ParamType[str]):
+    """One character, or the name of one."""
+
+    name = "character"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> str:
+        found: str = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";"}.get(value, value)
+        if len(found) != 1:
+            self.fail(f"{value!r} is not one character: say ; or tab.", param, ctx)
+        return found
+
+
 # How rows are read, which is not kept with the model: keyword arguments of `open_stream`.
 reading = together(
     click.option(
@@ -139,8 +199,24 @@ reading = together(
         show_default=True,
         help="How many rows may be skipped.",
     ),
+    click.option(
+        "--sep",
+        "separator",
+        type=_Separator(),
+        help="What stands between cells, such as ; or tab; else the first rows tell.",
+    ),
+    click.option(
+        "--decimal",
+        type=click.Choice([".", ","]),
+        help="The decimal mark; else the first rows tell.",
+    ),
+    click.option(
+        "--encoding",
+        metavar="NAME",
+        help="Else UTF-8, UTF-16 by its mark, and Windows-1252 where a cell is neither.",
+    ),
 )
-READING = ("format", "on_error", "max_errors")
+READING = ("format", "on_error", "max_errors", "separator", "decimal", "encoding")
 
 
 class _Names(click.ParamType[list[str]]):
@@ -169,6 +245,46 @@ def several(option: str, check: Callable[[str], str], text: str) -> Decorator:
     )
 
 
+class _Kinds(click.ParamType[list[tuple[str, str]]]):
+    """Columns, or patterns of them, and what they are.
+
+    Examples
+    --------
+    >>> _Kinds().convert("zip,code*=category,note=drop", None, None)
+    [('zip', 'category'), ('code*', 'category'), ('note', 'drop')]
+    """
+
+    name = "kinds"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> list[tuple[str, str]]:
+        found, waiting = list[tuple[str, str]](), list[str]()
+        for part in value.split(","):
+            column, equals, kind = part.rpartition("=")
+            waiting.append((column if equals else kind).strip())
+            if equals and kind in KINDS:
+                found += [(name, kind) for name in waiting if name]
+                waiting = []
+        if waiting or not found:
+            kinds = ", ".join(KINDS)
+            self.fail(f"{value!r}: write COLUMN=KIND, where KIND is one of {kinds}.", param, ctx)
+        return found
+
+
+# What the command line calls the kinds of columns, and what the library does.
+KINDS = {"number": "number", "category": "word", "text": "text", "date": "time", "drop": "drop"}
+
+
+def kinds_of(given: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return what columns are as the library says it, by name or pattern."""
+    return {column: KINDS[kind] for column, kind in given}
+
+
+def _joined(
+    _ctx: click.Context, _param: click.Parameter, value: Sequence[list[tuple[str, str]]]
+) -> list[tuple[str, str]]:
+    return [each for some in value for each in some]
+
+
 class _Categories(click.ParamType[tuple[str, str | list[str]]]):
     """A column and how its categories become features."""
 
@@ -184,9 +300,31 @@ class _Categories(click.ParamType[tuple[str, str | list[str]]]):
 # What the columns mean, which is kept with the model: `columns_of` makes `Columns` of them.
 columns = together(
     click.option("--label", metavar="COLUMN", help="The label's name or number; tables need it."),
-    click.option("--positive", metavar="LABEL", help="The positive label; else the greater one."),
+    click.option(
+        "--positive",
+        metavar="LABEL",
+        help="The positive label; else the one that affirms (1, yes, true), or the rarer one.",
+    ),
     several("--drop", str, "Columns to leave out."),
     click.option("--id", metavar="COLUMN", help="A column that `score` writes beside each score."),
+    click.option(
+        "--as",
+        "kinds",
+        type=_Kinds(),
+        multiple=True,
+        callback=_joined,
+        metavar="COLUMNS=KIND",
+        help="What columns are: number, category, text, date or drop. Several with commas between "
+        "them, or by patterns such as 'x*'; may be repeated.",
+    ),
+    click.option(
+        "--columns",
+        "column_file",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="TOML",
+        help="What columns are, from this file; if it is not there, it is written, to be edited.",
+    ),
+    several("--na", str, "What else stands in a cell that is a gap, such as -999."),
     click.option(
         "--categorical",
         type=_Categories(),
@@ -204,12 +342,18 @@ columns = together(
     ),
 )
 COLUMNS = ("label", "positive", "drop", "id", "categorical", "zero_based", "max_features")
+TABLES = ("kinds", "na")  # of tables as they come
 
 
-def columns_of(options: dict[str, Any]) -> "Columns":
+def columns_of(options: dict[str, Any], *, as_it_comes: bool) -> "Columns":
     """Make the meaning of the columns from options."""
-    from cbrank.streams import Columns  # noqa: PLC0415
+    from cbrank.streams import Columns, TableColumns  # noqa: PLC0415
 
+    if as_it_comes:
+        names = ("label", "positive", "drop", "id", "na")
+        return TableColumns(
+            **{name: options[name] for name in names}, kinds=kinds_of(options["kinds"])
+        )
     given = {name: options[name] for name in COLUMNS}
     for column, count in Counter(column for column, _ in given["categorical"]).items():
         if count > 1:
@@ -223,25 +367,25 @@ AS_JSON = click.option("--json", "as_json", is_flag=True, help="For machines.")
 QUIET = click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 
 
-def _picture(_ctx: click.Context, param: click.Parameter, path: Path | None) -> Path | None:
-    if path is None:
-        return None
-    if path.suffix not in _PICTURES:
-        raise click.BadParameter(f"{path} must end in {' or '.join(_PICTURES)}.")
-    from cbrank.optional import need  # noqa: PLC0415
+def picture(option: str, text: str, endings: Sequence[str] = (".png", ".svg")) -> Decorator:
+    """Make an option that takes the path of a picture, or of a page, and needs what draws it."""
 
-    need("matplotlib", param.opts[0], "report")
-    return path
+    def check(_ctx: click.Context, param: click.Parameter, path: Path | None) -> Path | None:
+        if path is None:
+            return None
+        if path.suffix not in endings:
+            raise click.BadParameter(f"{path} must end in {' or '.join(endings)}.")
+        from cbrank.optional import need  # noqa: PLC0415
 
+        need("matplotlib", param.opts[0], "report")
+        return path
 
-def picture(option: str, text: str) -> Decorator:
-    """Make an option that takes the path of a picture, and needs what draws it."""
     return click.option(
         option,
         type=click.Path(dir_okay=False, path_type=Path),
-        callback=_picture,
+        callback=check,
         metavar="PATH",
-        help=f"{text}, {' or '.join(_PICTURES)}; needs cbrank[report].",
+        help=f"{text}, {' or '.join(endings)}; needs cbrank[report].",
     )
 
 

@@ -13,6 +13,7 @@ import click
 from cbrank.cli.errors import in_flags
 
 if TYPE_CHECKING:
+    from cbrank.cli.column_file import Taken
     from cbrank.streams import Stream
     from cbrank.training import Run
 
@@ -144,6 +145,62 @@ def clock_time(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
+def result_in_words(facts: dict[str, Any]) -> str:
+    """Say what a run has learned.
+
+    Examples
+    --------
+    >>> print(result_in_words({
+    ...     "rows": 6339, "positives": 1682, "positive": "Yes", "skipped": 0, "columns": 20, "features": 94,
+    ...     "progressive_auc": 0.83412, "progressive_auc_interval": [0.82, 0.85], "recent_auc": 0.84,
+    ...     "model": "churn.model", "held_out": {"rows": 704, "positives": 187, "auc": 0.84,
+    ...     "auc_low": 0.81, "auc_high": 0.87, "average_precision": 0.65}, "C": 0.5,
+    ... }))
+    Learned from 6,339 rows, 1,682 of them positive (26.53%), labelled 'Yes', 20 columns as 94 features.
+    AUC 0.8341 (0.8200 to 0.8500) on rows before they were learned from; on the last ones 0.8400.
+    AUC 0.8400 (0.8100 to 0.8700) on 704 rows held out; average precision 0.6500.
+    Model: churn.model
+    """
+    skipped, held, auc = facts["skipped"], facts.get("held_out"), facts["progressive_auc"]
+    share = facts["positives"] / max(1, facts["rows"])
+    lines = [
+        f"Learned from {facts['rows']:,} rows, {facts['positives']:,} of them positive ({share:.2%}), "
+        f"labelled {facts['positive']!r}"
+        + (f" ({skipped:,} malformed ones skipped)" if skipped else "")
+        + ", "
+        + _wide(facts)
+    ]
+    if auc is not None:
+        lately = facts["recent_auc"]
+        lines.append(
+            f"AUC {auc:.4f}{_between(*facts['progressive_auc_interval'])} on rows before they were "
+            "learned from" + (f"; on the last ones {lately:.4f}." if lately is not None else ".")
+        )
+    elif facts["recent_auc"] is not None:
+        lines.append(
+            f"AUC {facts['recent_auc']:.4f} on the last rows before they were learned from."
+        )
+    if held and held["auc"] is None:
+        lines.append(f"No AUC of the {held['rows']:,} rows held out, which have one label only.")
+    elif held:
+        lines.append(
+            f"AUC {held['auc']:.4f}{_between(held['auc_low'], held['auc_high'])} on "
+            f"{held['rows']:,} rows held out; average precision {held['average_precision']:.4f}."
+        )
+    return "\n".join([*lines, f"Model: {facts['model']}"])
+
+
+def _wide(facts: dict[str, Any]) -> str:
+    features = f"{facts['features']:,} features"
+    if "columns" in facts:
+        return f"{facts['columns']:,} columns as {features}."
+    return features + (f", C {facts['C']:g}." if facts["C"] is not None else ".")
+
+
+def _between(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f" ({low:.4f} to {high:.4f})"
+
+
 # Who reports them ---------------------------------------------------------------------------------
 
 
@@ -193,6 +250,9 @@ class Reporter(logging.Handler):
     def note(self, sentence: str) -> None:
         """Report something in passing."""
 
+    def columns(self, taken: "list[Taken]") -> None:
+        """Report what the columns of a table are taken for."""
+
     def show(self, stream: "Stream") -> None:
         """Show how far the run is, after every chunk."""
 
@@ -212,21 +272,16 @@ class TextReporter(Reporter):
     def note(self, sentence: str) -> None:
         click.echo(f"Note: {sentence}", err=True)
 
+    def columns(self, taken: "list[Taken]") -> None:
+        from cbrank.cli.column_file import as_table  # noqa: PLC0415
+
+        click.echo(as_table(taken), err=True)
+
     def line(self, facts: dict[str, Any]) -> None:
         click.echo(in_words(facts), err=True)
 
     def done(self, facts: dict[str, Any]) -> None:
-        skipped, measured = facts["skipped"], (facts["progressive_auc"], facts["recent_auc"])
-        named = zip(("progressive AUC", "recent AUC"), measured, strict=True)
-        aucs = [f"{name} {auc:.4f}" for name, auc in named if auc is not None]
-        click.echo(
-            f"Learned from {facts['rows']:,} rows, {facts['positives']:,} of them positive"
-            + (f" ({skipped:,} malformed ones skipped)" if skipped else "")
-            + (f": {', '.join(aucs)}" if aucs else "")
-            + f", {facts['features']:,} features"
-            + (f", C {facts['C']:g}" if facts["C"] is not None else "")
-            + f". Model: {facts['model']}"
-        )
+        click.echo(result_in_words(facts))
 
 
 class BarReporter(TextReporter):
@@ -272,6 +327,9 @@ class JsonReporter(Reporter):
 
     def note(self, sentence: str) -> None:
         _write({"event": "note", "note": sentence}, err=True)
+
+    def columns(self, taken: "list[Taken]") -> None:
+        _write({"event": "columns", "columns": [column._asdict() for column in taken]}, err=True)
 
     def line(self, facts: dict[str, Any]) -> None:
         _write({"event": "progress", **facts}, err=True)

@@ -75,24 +75,12 @@ def command(
     if options["std"] or options["confidence"]:
         refuse_without_confidence(opened)
     if id_column is not None:
-        _use_as_id(opened, id_column)
+        opened.columns.pass_on(id_column)
     with open_output(output) as file:
         write = _write_json if options["as_json"] else _write_csv
         for table, first in _tables(opened, data, id_column, options):
             write(file, table, first)
             file.flush()
-
-
-def _use_as_id(model: "Model", column: str) -> None:
-    """Make a column the one that is written beside each score."""
-    names = model.columns.numeric_
-    if names is None:
-        raise ValueError("svmlight text has no columns to write beside scores: leave --id out.")
-    if column in names:
-        raise ValueError(f"column {column!r} is a feature of the model and cannot be the id too.")
-    if model.columns.id is not None:
-        model.columns.drop.append(str(model.columns.id))
-    model.columns.id = column
 
 
 def _tables(

@@ -1,7 +1,7 @@
 """Partitions on disk: each file is one, and the worker that learns from it reads it in chunks."""
 
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -183,7 +183,7 @@ class File:
         with open_stream(
             self.path, columns=columns, format=self.format, chunk_rows=CHUNK_ROWS
         ) as stream:
-            for X, y, _, _ in stream:
+            for X, y, *_ in stream:
                 rows = slice(None) if random is None else random.permutation(X.shape[0])
                 assert y is not None
                 yield scaler.learn_transform(X)[rows], y[rows], None
@@ -214,9 +214,11 @@ class _CollectedLabels(Labels):
         *,
         learn: bool,  # noqa: ARG002
         where: str,  # noqa: ARG002
+        gaps: Collection[str] = (),
     ) -> tuple[NDArray[np.int64], list[tuple[int, str]]]:
         found: list[Any] = np.unique(labels).tolist()
-        self.words |= dict.fromkeys(filter(None, map(canonical, found)))
+        known = [label for label in map(canonical, found) if label.lower() not in gaps]
+        self.words |= dict.fromkeys(filter(None, known))
         return np.zeros(len(labels), np.int64), []
 
 

@@ -47,6 +47,8 @@ def read_table(X: Any, wanted: Sequence[str] | None = None) -> Table:
 
 
 def _read(X: Any, wanted: Sequence[str] | None) -> Table:
+    if isinstance(X, Table):
+        return _of_columns(X.names, dict(zip(X.names, X.columns, strict=True)).get, wanted, _copied)
     if sp.issparse(X):
         raise TypeError(
             "Sparse data was passed for X, but dense data is required: use X.toarray(), or rank "
@@ -116,6 +118,10 @@ def _of_columns(names: list[Any], get: Any, wanted: Sequence[str] | None, read: 
             f"{wanted[odd]!r} has {lengths[odd]}."
         )
     return Table(wanted, columns)
+
+
+def _copied(column: Column, place: int, name: str) -> Column:  # noqa: ARG001
+    return column.copy() if isinstance(column, np.ndarray) else column[:]
 
 
 def _of_pandas(X: Any, wanted: Sequence[str] | None) -> Table:

@@ -10,12 +10,13 @@ there is nothing to see. What either column shows by itself is taken off: that i
 """
 
 from itertools import combinations, pairwise
+from math import isinf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cbrank.features.curves import PIECES_SPREAD, NumberColumn
+from cbrank.features.curves import PIECES_SPREAD, SMALLER, NumberColumn
 from cbrank.features.ledger import Reader, Writer
 from cbrank.features.words import WordColumn
 
@@ -75,8 +76,9 @@ def coarse_of(column: int, known: Any) -> Coarse | None:
     ends = np.unique(np.rint(count * 2.0 / np.pi * np.arcsin(np.sqrt(shares))).astype(np.int64))
     parts = np.split(known.pieces + np.arange(count), ends[1:-1])
     side = _SIDE / np.sqrt(len(parts))
-    steps = np.diff(curve.knots)
-    bases = float(np.clip((curve.median - curve.knots[:-1]) / steps, 0.0, 1.0).sum())
+    scale = SMALLER if isinf(float(curve.knots[-1]) - float(curve.knots[0])) else 1.0
+    knots = curve.knots * scale
+    bases = float(np.clip((curve.median * scale - knots[:-1]) / np.diff(knots), 0.0, 1.0).sum())
     return Coarse(
         column,
         tuple(tuple(part.tolist()) for part in parts),

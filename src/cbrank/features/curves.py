@@ -24,7 +24,7 @@ _RARE, _FEW_MOVES, _LONG = 0.01, 16, 1024
 _OFTEN, MOST_SINGLES = 8, 64
 _MOST_MET = 1024  # values that are counted
 # Where numbers are beyond this, differences of two may overflow: work with them scaled down.
-_LARGE, _SMALLER = 1e300, 2.0**-16
+_LARGE, SMALLER = 1e300, 2.0**-16
 _LARGEST = float(np.finfo(np.float64).max)
 
 
@@ -96,7 +96,7 @@ def _levels(pieces: int) -> Numbers:
 
 def _quantiles(values: Numbers, levels: Numbers) -> Numbers:
     if np.abs(values).max() > _LARGE:
-        return np.quantile(values * _SMALLER, levels) / _SMALLER
+        return np.quantile(values * SMALLER, levels) / SMALLER
     return np.quantile(values, levels)
 
 
@@ -107,12 +107,26 @@ def _sentinels(values: Numbers) -> Numbers:
     for end, neighbour in ((0, 1), (-1, -2)):
         if len(distinct) < 4 or counts[end] < max(3, _RARE * len(values)):
             continue
-        others = values[values != distinct[end]] * _SMALLER
+        others = values[values != distinct[end]] * SMALLER
         low, high = np.quantile(others, [0.05, 0.95])
-        away = abs(distinct[end] * _SMALLER - distinct[neighbour] * _SMALLER)
+        away = abs(distinct[end] * SMALLER - distinct[neighbour] * SMALLER)
         if low < high and away > 10.0 * (high - low):
             found.append(distinct[end])
     return np.array(found, np.float64)
+
+
+class Ramps(NamedTuple):
+    """Features of numbers, an array each: (clip((x * scale - low) / run, least, most) - base) * height."""
+
+    features: NDArray[np.int64]
+    places: NDArray[np.int64]  # of x in the rows
+    scale: Numbers
+    low: Numbers
+    run: Numbers
+    least: Numbers
+    most: Numbers
+    base: Numbers
+    height: Numbers
 
 
 class Pieces:
@@ -130,7 +144,7 @@ class Pieces:
                 lines.append((column.line, place, curve.mean, curve.spread))
             height = PIECES_SPREAD / np.sqrt(max(1, len(curve.knots) - 1))
             for at, (low, high) in enumerate(pairwise(curve.knots.tolist())):
-                scale = _SMALLER if isinf(high - low) else 1.0
+                scale = SMALLER if isinf(high - low) else 1.0
                 ends = low * scale, high * scale
                 parts.append((column.pieces + at, place, *ends, curve.median, height, scale))
         self._lines = _arrays(lines, 4)
@@ -161,6 +175,24 @@ class Pieces:
         found = np.concatenate([lines, pieces], axis=1)[:, self._order]
         found[np.isnan(found)] = 0.0
         return found
+
+    def ramps(self) -> Ramps:
+        """Return what `encoded` computes, for other runtimes."""
+        _, of_lines, mean, spread = self._lines
+        _, of_parts, low, high, _, height, scale = self._parts
+        one, none = np.ones(len(mean)), np.zeros(len(low))
+        both = [
+            (of_lines, of_parts),
+            (one, scale),
+            (mean, low),
+            (spread, high - low),
+            (-_FARTHEST * one, none),
+            (_FARTHEST * one, none + 1.0),
+            (0.0 * one, self._bases),
+            (one, height),
+        ]
+        places, *others = (np.concatenate(pair)[self._order] for pair in both)
+        return Ramps(self.features, places.astype(np.int64), *others)
 
 
 def _arrays(rows: list[Any], width: int) -> Numbers:

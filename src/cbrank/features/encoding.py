@@ -243,6 +243,20 @@ class Encoding:
             self._made_of, self._made = self.crosses, Products(self.crosses)
         return self._made
 
+    def misfits(self, table: Table) -> dict[str, NDArray[np.int64]]:
+        """Return the rows whose words are no number or time where the column holds such."""
+        found = {}
+        for column, values, name in zip(
+            self.columns, table.columns, self.settings.names, strict=True
+        ):
+            if isinstance(values, Words) and isinstance(column.known, NumberColumn | TimeColumn):
+                cells = _cells(column, values)
+                read = ~np.isnan(cells.seconds if isinstance(cells, Times) else cells)
+                there = words_of(values, asked=False).codes >= 0
+                if (there & ~read).any():
+                    found[name] = np.flatnonzero(there & ~read)
+        return found
+
     def sentences(self) -> list[str]:
         """Return what was decided, a sentence for each column."""
         return [

@@ -1,7 +1,7 @@
 """What a column is, by its first rows: a number, a word, a time, free text, or of no use."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from math import isnan, nan
 from typing import NamedTuple
@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbrank.features.dates import parsed_time
-from cbrank.features.table import Column, Times, Words, in_words, is_empty
-from cbrank.features.words import is_gap_word, without_gap_words
+from cbrank.features.table import Column, Times, Words, in_words, is_empty, is_gap_word, number_text
+from cbrank.features.words import without_gap_words
 
 KINDS = ("number", "word", "time", "text", "drop")
 
@@ -59,9 +59,12 @@ def _decided_words(name: str, column: Words) -> Decision:
     if not cells:
         return Decision("")
     values = [(value, int(n)) for value, n in zip(column.values, counts, strict=True) if n]
+    if all(value.lower() in _TRUTH for value, _ in values):
+        return Decision("number", _IN_WORDS)  # as booleans are numbers, from wherever they come
     share, how = _best_reading("number", values)
     if share >= _MOST:
-        return _decided_numbers(name, numbers_of(column, how), how)
+        said = "" if how == _IN_WORDS and _are_plain(value for value, _ in values) else how
+        return _decided_numbers(name, numbers_of(column, how), said)
     share, how = _best_reading("time", values)
     if share >= _MOST:
         return Decision("time", how)
@@ -73,6 +76,15 @@ def _decided_words(name: str, column: Words) -> Decision:
         if named or (cells >= _MANY_ROWS and len(values) >= _MOST * cells and short >= _MOST):
             return Decision("drop", _id_reason(len(values), cells))
     return Decision("word")
+
+
+def _are_plain(values: Iterable[str]) -> bool:
+    """Say whether all words that are numbers are written as numbers are.
+
+    So it makes no difference whether the numbers of a column came as numbers or in words.
+    """
+    read = ((value, parsed_number(value)) for value in values)
+    return all(isnan(number) or number_text(number) == value for value, number in read)
 
 
 def asked_for(kind: str, column: Column) -> Decision:

@@ -14,17 +14,17 @@ from cbrank.features.words import WordColumn
 Numbers = NDArray[np.float64]
 
 _DAY = 86400.0
-_LONGEST = 2.0**55 / 1e6  # seconds: more does not fit into NumPy's microseconds
+LONGEST = 2.0**55 / 1e6  # seconds: more does not fit into NumPy's microseconds
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _HOURS = tuple(f"{hour}h" for hour in range(24))
-_PARTS = (("month", _MONTHS), ("weekday", _WEEKDAYS), ("hour", _HOURS))
-CALENDAR = {word: at for _, words in _PARTS for at, word in enumerate(words)}  # order of the parts
+PARTS = (("month", _MONTHS), ("weekday", _WEEKDAYS), ("hour", _HOURS))
+CALENDAR = {word: at for _, words in PARTS for at, word in enumerate(words)}  # order of the parts
 
 
 def _parts_of(seconds: Numbers) -> tuple[Numbers, list[Words]]:
     """Return years, and month, weekday and hour as words."""
-    gaps = ~(np.abs(seconds) < _LONGEST)
+    gaps = ~(np.abs(seconds) < LONGEST)
     moments = np.where(gaps, 0, seconds).astype("M8[s]")
     years = moments.astype("M8[Y]").astype(np.float64) + 1970.0
     months = moments.astype("M8[M]").astype(np.int64) % 12
@@ -32,7 +32,7 @@ def _parts_of(seconds: Numbers) -> tuple[Numbers, list[Words]]:
     hours = (moments.astype(np.int64) // 3600) % 24
     years[gaps] = np.nan
     found = []
-    for codes, (_, values) in zip((months, (days + 3) % 7, hours), _PARTS, strict=True):
+    for codes, (_, values) in zip((months, (days + 3) % 7, hours), PARTS, strict=True):
         found.append(Words(np.where(gaps, -1, codes).astype(np.int32), values))
     return years, found
 
@@ -61,13 +61,13 @@ class TimeColumn:
             NumberColumn(owner, f"{name}: days", pieces, pieces, tells_gaps=False),
             tuple(
                 WordColumn(owner, f"{name}: {part}", len(values), tells_gaps=False)
-                for part, values in _PARTS
+                for part, values in PARTS
             ),
         )
 
     def settled(self, column: Times, ledger: Ledger) -> "TimeColumn":
         """Return the column after the rows of a block; features are added to the ledger."""
-        gaps, state = ~(np.abs(column.seconds) < _LONGEST), self
+        gaps, state = ~(np.abs(column.seconds) < LONGEST), self
         if not gaps.all() and self.first is None:
             state = replace(state, first=float(column.seconds[~gaps].min()))
         if gaps.any() and self.gap < 0 and state.first is not None:
@@ -87,7 +87,7 @@ class TimeColumn:
         if self.first is None:
             return np.full(len(column), np.nan)
         days = (column.seconds - self.first) / _DAY
-        return np.where(np.abs(column.seconds) < _LONGEST, days, np.nan)
+        return np.where(np.abs(column.seconds) < LONGEST, days, np.nan)
 
     def taken_apart(self, column: Times) -> tuple[Numbers, Numbers, list[NDArray[np.int64]]]:
         """Return years, days, and of each part its feature or -1 for each row."""
@@ -101,9 +101,7 @@ class TimeColumn:
         if self.first is None:
             return "nothing known so far"
         used = ["year"] if self.year.curve is not None else []
-        used += [
-            part for (part, _), known in zip(_PARTS, self.parts, strict=True) if known.features
-        ]
+        used += [part for (part, _), known in zip(PARTS, self.parts, strict=True) if known.features]
         text = ", ".join([*used, "days"]) + f" since {time_text(self.first)}"
         return text if self.days.curve is not None else "one value so far"
 

@@ -21,7 +21,7 @@ _HIGH, _LOW = "#0072B2", "#D55E00"  # told apart by colour-blind readers
 _LONGEST_TITLE, _LONGEST_WORD = 26, 14
 _MOST_BARS = 8
 _BAND = 1.96  # deviations: 95% of a Gaussian
-_PANEL = 2.75, 2.2  # inches
+PANEL = 2.75, 2.2  # inches
 _ENGINEERS = 10_000  # from here on numbers are written as 10k, 2M
 
 
@@ -175,14 +175,21 @@ class CurvesDisplay:
         return self
 
     def _draw(self) -> None:
-        hows = [_how(panel) for panel in self.panels]
-        reach = {
-            how: _reach([panel for panel in self.panels if _how(panel) is how]) for how in hows
-        }
-        for panel, how, axes in zip(self.panels, hows, self.axes_, strict=True):
-            axes.set_title(_short(panel.name, _LONGEST_TITLE), loc="left", fontsize="medium")
-            how(axes, panel, reach[how])
-            axes.tick_params(labelsize="small")
+        for panel, axes, reach in zip(self.panels, self.axes_, reaches(self.panels), strict=True):
+            put_panel(axes, panel, reach)
+
+
+def reaches(panels: Sequence[Panel]) -> list[float]:
+    """Return how far from zero the scale of each panel goes: curves, bars and maps have one each."""
+    hows = [_how(panel) for panel in panels]
+    return [_reach([p for p, h in zip(panels, hows, strict=True) if h is how]) for how in hows]
+
+
+def put_panel(axes: "Axes", panel: Panel, reach: float) -> None:
+    """Draw a panel on axes, by a scale of `reaches`."""
+    axes.set_title(_short(panel.name, _LONGEST_TITLE), loc="left", fontsize="medium")
+    _how(panel)(axes, panel, reach)
+    axes.tick_params(labelsize="small")
 
 
 def panels_of(
@@ -283,7 +290,7 @@ def _shape(count: int, n_cols: int) -> tuple[int, int]:
 
 def _size(count: int, n_cols: int) -> tuple[float, float]:
     across, down = _shape(count, n_cols)
-    return _PANEL[0] * across, _PANEL[1] * down
+    return PANEL[0] * across, PANEL[1] * down
 
 
 def _reach(panels: list[Panel]) -> float:
@@ -338,7 +345,6 @@ def _put_marks(axes: "Axes", panel: Panel) -> None:
         rotation=90,
         ha="left",
         va="center",
-        color=_LOW,
         fontsize="small",
     )
 

@@ -64,7 +64,8 @@ def finite_scores(
             rows = model.scaled(X)
             scores, deviations = model.ranker.decision_function(rows, return_std=True)  # type: ignore[call-arg]
         else:
-            scores, deviations = model.scores(X), np.zeros(X.shape[0])
+            scores = model.scores(X)
+            deviations = np.zeros_like(scores)
     if not (np.isfinite(scores).all() and np.isfinite(deviations).all()):
         raise ValueError("a row has no finite score: its values are too large.")
     return scores, deviations

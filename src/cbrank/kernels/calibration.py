@@ -74,13 +74,24 @@ def _evidence_of(place, shape, n):
     return value + math.copysign(math.log1p(abs(beyond) * rise / run), beyond)
 
 
-@jit
-def _log_odds(place, shape, n, curve):
-    # Probabilities are ordered as scores are, also where scores that say the contrary would turn the
-    # curve round.
+def factors_from(curve: np.ndarray) -> tuple[float, float]:
+    """Return the factors of the shape and of the place.
+
+    Probabilities are ordered as scores are, also where scores that say the contrary would turn the
+    curve round.
+    """
     along, line = max(curve[SHAPE], 0.0), max(curve[LINE], 0.0)
     if along + line < _FLATTEST:
         along = _FLATTEST
+    return along, line
+
+
+_factors_of = jit(factors_from)
+
+
+@jit
+def _log_odds(place, shape, n, curve):
+    along, line = _factors_of(curve)
     return curve[OFFSET] + along * _evidence_of(place, shape, n) + line * place
 
 

@@ -8,11 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import roc_auc_score
-from sklearn.utils.validation import check_is_fitted
 
 from cbrank import kernels
+from cbrank.estimator import ClassifierMixin, Estimator, check_is_fitted
 from cbrank.metrics.roc import auc_of, operating_point_of
 from cbrank.rankers import checks, record
 
@@ -29,7 +27,31 @@ class Anchor(NamedTuple):
     unit: float  # their distance
 
 
-class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+class Calibration(NamedTuple):
+    """How scores become log odds.
+
+    A score s, before the intercept, is at the place x = (s - middle) / unit. With e the evidence there,
+    which goes from knot to knot along straight lines and on beyond them as the logarithm does, its log
+    odds are offset + along * e + line * x.
+
+    Attributes
+    ----------
+    anchor : Anchor
+        The middle and the unit.
+    offset, along, line : float
+        The offset, with the trend of the latest errors, and the factors.
+    knots : ndarray of shape (2, n_knots)
+        Places and evidence of the knots; where there are none, the evidence is the place.
+    """
+
+    anchor: Anchor
+    offset: float
+    along: float
+    line: float
+    knots: NDArray[np.float64]
+
+
+class LinearScorer(ClassifierMixin, Estimator, metaclass=ABCMeta):
     """A linear ranking score whose zero is the operating point, and what it means."""
 
     classes_: NDArray[Any]
@@ -327,6 +349,28 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         log_odds = kernels.calibration.log_odds(places, held.shape, held.curve)
         return log_odds + self._trend()
 
+    def calibration(self) -> Calibration:
+        """Return how scores become log odds at this moment, for other runtimes.
+
+        Returns
+        -------
+        Calibration
+            The numbers behind `log_odds`.
+        """
+        check_is_fitted(self)
+        now = self._of_now()
+        shape, curve = now._record.shape, now._record.curve
+        rising = np.append((np.diff(shape) > 0.0).all(axis=0), False)
+        count = 1 + int(rising.argmin())
+        along, line = kernels.calibration.factors_from(curve)
+        return Calibration(
+            now._served_anchor(),
+            float(curve[kernels.calibration.OFFSET]) + now._trend(),
+            float(along),
+            float(line),
+            shape[:, : count if count > 1 else 0].copy(),
+        )
+
     def _scores(self, X: Any) -> NDArray[np.float64]:
         """Return the scores before the intercept; a row's own does not depend on those beside it."""
         if sp.issparse(X):
@@ -376,6 +420,8 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         weights = checks.check_weights(sample_weight, scores)
         if np.isfinite(scores).all() and len(np.unique(labels[weights > 0])) == 2:
             return auc_of(labels == 1, scores, weights)
+        from sklearn.metrics import roc_auc_score  # noqa: PLC0415
+
         return float(roc_auc_score(labels, scores, sample_weight=sample_weight))  # it says why not
 
 

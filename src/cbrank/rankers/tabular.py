@@ -45,6 +45,7 @@ def _of_rows_so_far(name: str) -> Any:
 class TabularRanker(CBRanker):
     """A `CBRanker` that learns from tables, by the features of an encoder."""
 
+    TAKES_TABLES: ClassVar[bool] = True
     _shape_parameters: ClassVar[tuple[str, ...]] = (
         *CBRanker._shape_parameters,
         "pieces",
@@ -348,6 +349,9 @@ class TabularRanker(CBRanker):
         if sum(map(len, self._pending)) == filled:
             return self._pending
         return [Rows.concatenated(self._pending).take(slice(0, filled))]
+
+    def _multiplies(self) -> bool:
+        return True  # features are added while rows are learned, and pairs are judged by products
 
     def _run(self, batch: Batch, parameters: Any, *, tested: bool = True) -> None:
         try:

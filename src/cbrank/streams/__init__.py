@@ -43,11 +43,21 @@ from typing import TYPE_CHECKING, Any
 from cbrank.streams.columns import Columns
 from cbrank.streams.position import FileMark, Position
 from cbrank.streams.reading import Chunk, Stream, open_stream
+from cbrank.streams.table_columns import TableColumns
 
 if TYPE_CHECKING:
     from cbrank.streams.scaling import StreamScaler
 
-__all__ = ["Chunk", "Columns", "FileMark", "Position", "Stream", "StreamScaler", "open_stream"]
+__all__ = [
+    "Chunk",
+    "Columns",
+    "FileMark",
+    "Position",
+    "Stream",
+    "StreamScaler",
+    "TableColumns",
+    "open_stream",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from cbrank.features.table import Table as Rectangle
 from cbrank.streams import columns_state
 from cbrank.streams.categories import Met, Table, tables_of, with_categories
 from cbrank.streams.header import (
@@ -40,7 +41,8 @@ class Columns:
     label : str or int, optional
         The label column, by name or by its number from 1; CSV and Parquet need it to train.
     positive : str, optional
-        The positive label. By default the greater of the two, and the first chunk must have both.
+        The positive label. By default it is the affirmative one of the two (1, yes, true and the
+        like), else the rarer one in the first chunk.
     drop : sequence of str or int, default=()
         Columns to ignore.
     id : str or int, optional
@@ -112,6 +114,31 @@ class Columns:
         self._tables = tables_of(self.categorical)
         self._met = Met()
 
+    @classmethod
+    def of_ranker(cls, names: Sequence[str] | None, width: int, labels: Sequence[str]) -> Self:
+        """Make the columns of a ranker that learned elsewhere.
+
+        Parameters
+        ----------
+        names : sequence of str or None
+            The names of its features; None for those of svmlight text.
+        width : int
+            How many they are.
+        labels : sequence of str
+            The two labels, the positive one last.
+
+        Returns
+        -------
+        Columns
+            Columns by which files are read for it; the label's column is to be given.
+        """
+        columns = cls()
+        columns.labels = Labels.of(*labels)
+        columns._sparse = names is None
+        columns.numeric_ = None if names is None else [str(name) for name in names]
+        columns.width_ = width
+        return columns
+
     def have_learned(self) -> bool:
         """Say whether the columns have been learned from a file.
 
@@ -171,6 +198,24 @@ class Columns:
         at = bisect_right(tables, feature, key=lambda table: table.first) - 1
         return tables[at].feature_name(feature)
 
+    def pass_on(self, column: str) -> None:
+        """Pass a column of files to come on as text beside the rows, as the `id`.
+
+        Parameters
+        ----------
+        column : str
+            Its name. Of a table that is taken as it comes it may be any.
+        """
+        if self.numeric_ is None:
+            raise ValueError("svmlight text has no columns that could be named.")
+        if column in self.numeric_:
+            raise ValueError(
+                f"column {column!r} is a feature of the model and cannot be the id too."
+            )
+        if self.id not in (None, column):
+            self.drop.append(str(self.id))
+        self.id = column
+
     # Reading -----------------------------------------------------------------------------------
 
     def expect(self, *, sparse: bool, name: str, learn: bool) -> None:
@@ -193,6 +238,32 @@ class Columns:
             raise ValueError(f"{name} is {now}; the rows before were {was}.")
         self._sparse = sparse
 
+    def names_of(self, header: Sequence[str]) -> list[str]:
+        """Return the names of the columns of a file by its header.
+
+        Parameters
+        ----------
+        header : sequence of str
+            The first row.
+
+        Returns
+        -------
+        list of str
+            The names.
+        """
+        return list(header)
+
+    def expected(self) -> list[str]:
+        """Return names that a header is expected to have.
+
+        Returns
+        -------
+        list of str
+            Names of columns; none that is given by its number.
+        """
+        given = [self.label, self.id, *self.drop, *self.categorical, *(self.numeric_ or ())]
+        return [name for name in given if isinstance(name, str) and not name.isdecimal()]
+
     def _match(
         self, header: Sequence[str], name: str, *, learn: bool, labelled: bool
     ) -> tuple[Roles, list[str]]:
@@ -200,8 +271,12 @@ class Columns:
         refuse_twins(header, name)
         self.expect(sparse=False, name=name, learn=learn)
         notes = []
+        if self.label is None and labelled:
+            raise ValueError(
+                f"{name}: which column is the label? Give `label=...`. {listed(header)}"
+            )
         if self.numeric_ is None:
-            self._learn_header(header, name, labelled)
+            self._learn_header(header, name)
         else:
             notes = self._compare(header, name, labelled)
         label = as_text(self.label) if labelled else None
@@ -215,18 +290,31 @@ class Columns:
 
     def _encode(
         self, rows: Rows, *, learn: bool, where: str
-    ) -> tuple[Any, NDArray[np.int64] | None, list[str] | None, list[tuple[int, str]]]:
-        """Return features, labels, ids, and the rows without a known label with a message on each."""
-        y, faults = None, list[tuple[int, str]]()
+    ) -> tuple[
+        Any,
+        NDArray[np.int64] | None,
+        list[str] | None,
+        NDArray[np.int64] | None,
+        list[tuple[int, str]],
+    ]:
+        """Return features, labels, ids, the rows kept, and those left out with a message on each."""
+        y, faults, kept = None, list[tuple[int, str]](), None
         if rows.labels is not None:
-            y, faults = self.labels.encode(rows.labels, learn=learn, where=where)
+            y, faults = self._labelled(rows, learn=learn, where=where)
         ids = rows.texts.get(str(self.id)) if self.id is not None else None
         X = self._features(rows, learn)
-        if faults:
-            kept = np.delete(np.arange(X.shape[0]), [row for row, _ in faults])
-            X, y = X[kept], None if y is None else y[kept]
+        if y is not None and (y < 0).any():
+            kept = np.flatnonzero(y >= 0)
+            X, y = X.take(kept) if isinstance(X, Rectangle) else X[kept], y[kept]
             ids = None if ids is None else [ids[row] for row in kept.tolist()]
-        return X, y, ids, faults
+        return X, y, ids, kept, faults
+
+    def _labelled(
+        self, rows: Rows, *, learn: bool, where: str
+    ) -> tuple[NDArray[np.int64], list[tuple[int, str]]]:
+        """Return labels as 0 and 1, -1 for neither, and a message on each row that has neither."""
+        assert rows.labels is not None
+        return self.labels.encode(rows.labels, learn=learn, where=where)
 
     def _features(self, rows: Rows, learn: bool) -> Any:
         X: Any = rows.X
@@ -266,11 +354,7 @@ class Columns:
 
     # The header --------------------------------------------------------------------------------
 
-    def _learn_header(self, header: Sequence[str], name: str, labelled: bool) -> None:
-        if self.label is None and labelled:
-            raise ValueError(
-                f"{name}: which column is the label? Give `label=...`. {listed(header)}"
-            )
+    def _learn_header(self, header: Sequence[str], name: str) -> None:
         known = set(header)
         self.label = find_column(self.label, header, known, name)
         self.id = find_column(self.id, header, known, name)

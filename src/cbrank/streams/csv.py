@@ -9,6 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbrank import kernels
+from cbrank.features.table import Table
+from cbrank.streams.cells import Cells
+from cbrank.streams.dialect import Dialect, with_point
 from cbrank.streams.rows import Roles, texts_joined
 from cbrank.streams.text import Fault, Piece, shown
 
@@ -19,7 +22,9 @@ _GAPS = {"na", "n/a", "nan", "null", "none", "?", "-", "inf", "+inf", "-inf", "i
 _FILL = "fill gaps or leave such rows out before ranking, or drop the column"
 
 
-def split_header(text: bytes, name: str, *, over: bool) -> tuple[list[str], int, int] | None:
+def split_header(
+    text: bytes, name: str, *, over: bool, separator: str = ","
+) -> tuple[list[str], int, int] | None:
     r"""Return the column names, the position after the header and the number of the next line.
 
     A text of blank lines has no names. None means that the text ends before the header does and
@@ -32,7 +37,7 @@ def split_header(text: bytes, name: str, *, over: bool) -> tuple[list[str], int,
     >>> split_header(b'age,"a\n', "x.csv", over=False)
     """
     lines = io.StringIO(text.decode("utf-8", "surrogateescape"), newline="\n")
-    reader = csv.reader(lines, strict=True)
+    reader = csv.reader(lines, strict=True, delimiter=separator)
     try:
         header = next((row for row in reader if row), [])
     except csv.Error as reason:
@@ -45,7 +50,8 @@ def split_header(text: bytes, name: str, *, over: bool) -> tuple[list[str], int,
     try:
         "".join(names).encode()
     except UnicodeEncodeError:
-        raise ValueError(f"{name}: its header line is not UTF-8; convert it first.") from None
+        coded = (column.encode("utf-8", "surrogateescape") for column in names)
+        names = [column.decode("cp1252", "replace") for column in coded]
     stop = 0
     for _ in range(reader.line_num):
         stop = text.index(b"\n", stop) + 1
@@ -57,6 +63,7 @@ class _Cells(NamedTuple):
 
     numbers: NDArray[np.float64]
     texts: dict[str, list[str]]
+    table: Table | None
 
 
 class _Late(NamedTuple):
@@ -69,16 +76,21 @@ class _Late(NamedTuple):
 class CsvParser:
     """Parser of CSV text with the given columns, in rows of up to `longest` bytes."""
 
-    def __init__(self, rows: int, names: list[str], roles: Roles, longest: int) -> None:
+    def __init__(
+        self, rows: int, names: list[str], roles: Roles, longest: int, dialect: Dialect
+    ) -> None:
         self.names, self.roles, self.longest = names, roles, longest
-        self.room = kernels.csv.room(rows, roles.n_numbers, len(roles.texts))
+        self.separator = dialect.separator.encode()
+        self.cells = Cells(with_point if dialect.decimal == "," else None)
+        self.room = kernels.csv.room(rows, roles.n_numbers, len(roles.cells))
 
     def parse(
         self, text: bytes, start: int, stop_at: int, rows: int
     ) -> tuple[Piece, int, Fault | None]:
         """Return up to `rows` rows, where to go on, and why a row was left out, if one was."""
         found, letters = self.room, np.frombuffer(text, np.uint8)
-        kernels.csv.parse(letters, start, stop_at, rows, self.longest, self.roles.codes, found)
+        how = self.longest, self.separator[0], self.roles.codes, found
+        kernels.csv.parse(letters, start, stop_at, rows, *how)
         n_rows, n_slow, stop, code, column, line, after, is_open = found.tally.tolist()
         fault = self._fault(text, line, stop, code, column) if code else None
         if fault and is_open:
@@ -87,19 +99,32 @@ class CsvParser:
         late = self._finish(text, found, n_slow)
         if late and late.row < n_rows:
             n_rows, fault = late.row, late.fault
-        texts, late = self._texts(text, found, n_rows)
-        if late:
-            n_rows, fault = late.row, late.fault
-        cells = _Cells(found.numbers[:n_rows].copy(), texts)
+        spans = dict(zip(self.roles.cells, found.cells[:n_rows].swapaxes(0, 1), strict=True))
+        texts = {name: self.cells.texts(text, spans[name]) for name in self.roles.texts}
+        cells = _Cells(found.numbers[:n_rows].copy(), texts, self._table(text, spans))
         read = n_rows + bool(fault)
         stop = stop if read == begun else int(found.starts[read])
         return Piece(found.lines[:n_rows].copy(), line, cells), stop, fault
 
+    def _table(self, text: bytes, spans: dict[str, NDArray[np.int64]]) -> Table | None:
+        names = self.roles.columns
+        if names is None:
+            return None
+        return Table(names, [self.cells.column(text, spans[name]) for name in names])
+
     def join(self, data: Sequence[_Cells]) -> tuple[Any, Any, dict[str, list[str]]]:
-        """Return numbers, labels and the other texts."""
-        nothing = np.empty((0, self.roles.n_numbers))
+        """Return numbers or a table, labels and the other texts."""
         texts = texts_joined([piece.texts for piece in data], list(self.roles.texts))
         labels = texts.pop(self.roles.label) if self.roles.label is not None else None
+        if self.roles.columns is not None:
+            empty = Table(self.roles.columns, [np.empty(0) for _ in self.roles.columns])
+            tables = [piece.table for piece in data if piece.table is not None]
+            return (
+                Table.concatenated([table for table in tables if len(table)] or [empty]),
+                labels,
+                texts,
+            )
+        nothing = np.empty((0, self.roles.n_numbers))
         return np.concatenate([nothing, *(piece.numbers for piece in data)]), labels, texts
 
     def _finish(self, text: bytes, found: "Parsed", n_slow: int) -> _Late | None:
@@ -111,26 +136,6 @@ class CsvParser:
                 sentence = self._sentence(kernels.csv.TOO_LARGE, text[start:stop])
                 return self._late(found, row, column, sentence)
         return None
-
-    def _texts(
-        self, text: bytes, found: "Parsed", n_rows: int
-    ) -> tuple[dict[str, list[str]], _Late | None]:
-        """Return the text cells of the rows before the first that is not UTF-8."""
-        texts: dict[str, list[str]] = {}
-        late = None
-        quoted = b'"' in text
-        for number, name in enumerate(self.roles.texts):
-            cells = [text[start:stop] for start, stop in found.cells[:n_rows, number].tolist()]
-            if quoted:
-                cells = [_unquoted(cell) for cell in cells]
-            try:
-                texts[name] = [cell.decode() for cell in cells]
-            except UnicodeDecodeError:
-                n_rows = next(row for row, cell in enumerate(cells) if not _is_utf8(cell))
-                texts[name] = [cell.decode() for cell in cells[:n_rows]]
-                sentence = f"{shown(cells[n_rows])} is not UTF-8; convert the file first."
-                late = self._late(found, n_rows, self.names.index(name), sentence)
-        return {name: cells[:n_rows] for name, cells in texts.items()}, late
 
     def _late(self, found: "Parsed", row: int, column: int, sentence: str) -> _Late:
         return _Late(row, Fault(int(found.lines[row]), self._place(column), sentence))
@@ -147,7 +152,9 @@ class CsvParser:
         if code == codes.TOO_LONG:
             size = f"{self.longest >> 20} MiB"
             return Fault(line, "", f"a row of more than {size}; is one of its quotes not closed?")
-        cell = text[position : min(text.find(end, position) % len(text) for end in (b",", b"\n"))]
+        cell = text[
+            position : min(text.find(end, position) % len(text) for end in (self.separator, b"\n"))
+        ]
         return Fault(line, self._place(column), self._sentence(code, cell.strip()))
 
     def _sentence(self, code: int, cell: bytes) -> str:
@@ -168,15 +175,3 @@ class CsvParser:
             f"{shown(cell)} is not a number; if the column holds categories, name it in "
             "`categorical`, as onehot or hash:BITS, else in `drop`."
         )
-
-
-def _unquoted(cell: bytes) -> bytes:
-    return cell[1:-1].replace(b'""', b'"') if cell[:1] == b'"' else cell
-
-
-def _is_utf8(cell: bytes) -> bool:
-    try:
-        cell.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -1,15 +1,27 @@
 """The two labels of a stream, numbers or words, as 0 and 1."""
 
 import math
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 LONGEST = 1000  # characters of a label: the header of a model file must have room for it
 _SHOWN = 5  # labels that a message lists
+# Affirmative labels and what is said otherwise, in small letters; 1 beside 2 affirms nothing.
+_OPPOSITES = {
+    "1": ("0", "-1"),
+    "true": ("false",),
+    "yes": ("no",),
+    "y": ("n",),
+    "t": ("f",),
+    "positive": ("negative",),
+    "pos": ("neg",),
+}
+_CASES: tuple[Callable[[str], str], ...] = (str.lower, str.capitalize, str.upper)
 _VAGUE = 2**53  # from here on several whole numbers are the same double
 
 
@@ -58,14 +70,26 @@ class Labels:
         self.negative: str | None = None
         _refuse_long(self.known(), "The positive label")
 
+    @classmethod
+    def of(cls, negative: str, positive: str) -> Self:
+        """Return two labels that are known."""
+        labels = cls(positive)
+        labels.negative = canonical(negative)
+        return labels
+
     def known(self) -> list[str]:
         """Return the labels so far, the positive one last."""
         return [label for label in (self.negative, self.positive) if label is not None]
 
     def encode(
-        self, labels: NDArray[np.float64] | list[str], *, learn: bool, where: str
+        self,
+        labels: NDArray[np.float64] | list[str],
+        *,
+        learn: bool,
+        where: str,
+        gaps: Collection[str] = (),
     ) -> tuple[NDArray[np.int64], list[tuple[int, str]]]:
-        """Return the labels as 0 and 1, and the rows with neither label with a message on each."""
+        """Return the labels as 0, 1 and -1 for neither, with a message on each that is no gap."""
         if isinstance(labels, np.ndarray):
             values, places = np.unique(labels, return_inverse=True)
             words: list[Any] = values.tolist()
@@ -74,20 +98,33 @@ class Labels:
             place_of = {word: place for place, word in enumerate(words)}
             places = np.fromiter(map(place_of.__getitem__, labels), np.int64, len(labels))
         known = ["" if _is_vague(word) else canonical(word) for word in words]
+        known = ["" if label.lower() in gaps else label for label in known]
         if learn and self.negative is None:
-            self._learn(dict.fromkeys(filter(None, known)), where)
+            counts = Counter[str]()
+            for label, count in zip(known, np.bincount(places, minlength=len(known)), strict=True):
+                counts[label] += int(count)
+            del counts[""]
+            self.learn(counts, where)
         codes = {self.negative: 0, self.positive: 1}
         y = np.array([codes.get(label, -1) for label in known], dtype=np.int64)[places]
         bad = np.flatnonzero(y < 0).tolist()
+        bad = [row for row in bad if not gaps or known[places[row]]]
         return y, [(row, self._complaint(words[places[row]])) for row in bad]
 
-    def _learn(self, found: Iterable[str], where: str) -> None:
-        new = [label for label in found if label != self.positive]
+    def learn(self, counts: Mapping[str, int], where: str) -> None:
+        """Learn the labels of the first rows, given how many have each."""
+        new = [label for label in counts if label != self.positive]
         if not new:
             return
         _refuse_long(new, f"{where}: the label")
         if self.positive is not None:
             self.negative = new[0]
+            return
+        if len(new) == 1 and new[0].lower() in _OPPOSITES:
+            self.positive = new[0]
+            return
+        if len(new) == 1 and (opposite := _affirmed(new[0])):
+            self.negative, self.positive = new[0], opposite
             return
         if len(new) == 1:
             raise ValueError(
@@ -98,9 +135,14 @@ class Labels:
             more = ", ..." if len(new) > _SHOWN else ""
             raise ValueError(
                 f"{where}: ranking needs two labels, and there are {len(new)}: "
-                f"{', '.join(sorted(new, key=_order)[:_SHOWN])}{more}."
+                f"{', '.join(sorted(new, key=_order)[:_SHOWN])}{more}. Make one label of all that "
+                "are not the positive one."
             )
-        self.negative, self.positive = sorted(new, key=_order)
+        one, other = sorted(new, key=_order)
+        is_swapped = _affirms(one, other) or (
+            not _affirms(other, one) and counts[one] < counts[other]
+        )
+        self.negative, self.positive = (other, one) if is_swapped else (one, other)
 
     def _complaint(self, word: Any) -> str:
         if _is_vague(word):
@@ -113,6 +155,30 @@ class Labels:
             return "the label is missing."
         names = " nor ".join(repr(known) for known in self.known())
         return f"the label {label!r} is neither {names}."
+
+
+def _affirms(label: str, other: str) -> bool:
+    """Say whether a label is the affirmative one of two."""
+    opposites = _OPPOSITES.get(label.lower())
+    if opposites is None or other.lower() in _OPPOSITES:
+        return False
+    return not label.isdecimal() or other in opposites
+
+
+def _affirmed(label: str) -> str | None:
+    """Return the affirmative label that goes with a negative one, written alike; None if none does.
+
+    Examples
+    --------
+    >>> _affirmed("No"), _affirmed("0"), _affirmed("Oslo")
+    ('Yes', '1', None)
+    """
+    for affirmative, opposites in _OPPOSITES.items():
+        for opposite in opposites:
+            for case in _CASES:
+                if label == case(opposite):
+                    return case(affirmative)
+    return None
 
 
 def _refuse_long(labels: Iterable[str], what: str) -> None:

@@ -7,6 +7,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cbrank.features.cells import of_any
+from cbrank.features.table import Column, Table
+from cbrank.streams.cells import column_of
 from cbrank.streams.rows import Complaints, Roles, Rows
 
 _BUFFER = 2**14  # bytes read ahead per column: by default PyArrow holds all of a row group
@@ -48,8 +51,11 @@ def read_parquet(
     numeric = numeric if roles.n_numbers else []
     for column in numeric:
         _refuse_text(schema.field(column), name)
-    for first, table in _tables(file, [*numeric, *roles.texts], start, rows):
+    for first, table in _tables(file, [*numeric, *roles.cells], start, rows):
         places = np.arange(first + 1, first + 1 + table.num_rows)
+        if roles.columns is not None:
+            yield _as_it_comes(table, roles, places, complaints)
+            continue
         X = np.empty((table.num_rows, len(numeric)))
         for number, column in enumerate(numeric):
             X[:, number] = _numbers(table.column(column))
@@ -58,6 +64,17 @@ def read_parquet(
         labels = texts.pop(roles.label) if roles.label is not None else None
         after = first + table.num_rows
         yield Rows(X[kept], labels, texts, places[kept], after, after + 1, *complaints.pop())
+
+
+def _as_it_comes(
+    table: Any, roles: Roles, places: NDArray[np.int64], complaints: Complaints
+) -> Rows:
+    """Return rows whose columns are not numbers for sure."""
+    names, all_rows, after = roles.columns or (), np.arange(len(places)), int(places[-1])
+    texts = {column: _texts(table.column(column), all_rows) for column in roles.texts}
+    labels = texts.pop(roles.label) if roles.label is not None else None
+    X = Table(names, [_column(table, name) for name in names])
+    return Rows(X, labels, texts, places, after, after + 1, *complaints.pop())
 
 
 def _refuse_text(field: Any, name: str) -> None:
@@ -78,6 +95,25 @@ def _numbers(column: Any) -> NDArray[np.float64]:
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())
     return column.cast(pa.float64(), safe=False).to_numpy()  # type: ignore[no-any-return]
+
+
+def _column(table: Any, name: str) -> Column:
+    """Return a column as it is: numbers, times or words, whose texts may be numbers too."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    column, types = table.column(name), pa.types
+    if types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = column.type
+    if types.is_timestamp(kind) or types.is_date(kind):
+        whole = column.cast(pa.timestamp("us"), safe=False).to_numpy()
+        return of_any(whole, table.column_names.index(name), name)
+    if any(test(kind) for test in (types.is_integer, types.is_floating, types.is_boolean)):
+        return np.where(np.isinf(found := _numbers(column)), np.nan, found)
+    if types.is_decimal(kind) or types.is_null(kind):
+        return _numbers(column)
+    cells = ["" if cell is None else str(cell).strip() for cell in column.to_pylist()]
+    return column_of(cells)
 
 
 def _texts(column: Any, kept: NDArray[np.int64]) -> list[str]:

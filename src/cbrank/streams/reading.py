@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from cbrank.features.table import Table
 from cbrank.streams.ahead import Ready, read_ahead
 from cbrank.streams.columns import Columns
 from cbrank.streams.csv import CsvParser, split_header
+from cbrank.streams.dialect import Asked, Dialect, numbered, told
 from cbrank.streams.parquet import import_parquet, open_parquet, read_parquet
 from cbrank.streams.position import Position, mark
 from cbrank.streams.rows import (
@@ -27,7 +29,15 @@ from cbrank.streams.rows import (
     Rows,
     rows_that_fit,
 )
-from cbrank.streams.sources import Opened, Source, find_sources, open_source, source_name
+from cbrank.streams.sources import (
+    Opened,
+    Source,
+    checked_encoding,
+    find_sources,
+    open_source,
+    recoded,
+    source_name,
+)
 from cbrank.streams.svmlight import SvmlightParser
 from cbrank.streams.text import Lines, Parser, Size, read_rows
 
@@ -38,11 +48,14 @@ _EXTENSIONS: dict[str, Format] = {
     ".svmlight": "svmlight",
     ".libsvm": "svmlight",
     ".csv": "csv",
+    ".tsv": "csv",
+    ".tab": "csv",
     ".parquet": "parquet",
     ".pq": "parquet",
 }
 _COMPRESSIONS = {".gz", ".bz2", ".xz", ".zst"}
 _PARQUET = b"PAR1"
+_LOOKED_AT = 2**16  # bytes that tell how a table is written, or more if the first line is longer
 
 
 class Chunk(NamedTuple):
@@ -50,14 +63,17 @@ class Chunk(NamedTuple):
 
     Parameters
     ----------
-    X : ndarray or csr_array of float64
-        The features, as wide as the stream is known to be.
+    X : ndarray or csr_array of float64, or Table
+        The features, as wide as the stream is known to be; the columns of a table that is taken as
+        it comes.
     y : ndarray of int64 or None
         1 for the positive label, 0 for the other.
     ids : list of str or None
         The cells of the id column.
     position : Position
         The place after these rows.
+    lines : ndarray of int64 or None
+        Where each row stands in its file, from 1.
 
     Examples
     --------
@@ -68,10 +84,11 @@ class Chunk(NamedTuple):
     (array([1, 0]), 2)
     """
 
-    X: NDArray[np.float64] | csr_array
+    X: NDArray[np.float64] | csr_array | Table
     y: NDArray[np.int64] | None
     ids: list[str] | None
     position: Position
+    lines: NDArray[np.int64] | None = None
 
 
 class _Settings(NamedTuple):
@@ -84,6 +101,8 @@ class _Settings(NamedTuple):
     rows: int
     complaints: Complaints
     notes: list[str]
+    asked: Asked
+    encoding: str | None
 
 
 class _Item(NamedTuple):
@@ -106,6 +125,9 @@ def open_stream(
     on_error: Literal["raise", "skip"] = "raise",
     max_errors: int = 100,
     start: Position | None = None,
+    separator: str | None = None,
+    decimal: Literal[".", ","] | None = None,
+    encoding: str | None = None,
 ) -> "Stream":
     r"""Read rows from files, a chunk at a time, in a background thread.
 
@@ -132,6 +154,14 @@ def open_stream(
         How many rows may be skipped; one more is an error.
     start : Position, optional
         Where to go on reading, the `position` of an earlier stream over the same files.
+    separator : str, optional
+        What stands between the cells of CSV text. By default each file's first rows tell: a comma,
+        a semicolon, a tab or a bar.
+    decimal : {".", ","}, optional
+        The decimal mark of numbers in CSV text; else the first rows tell.
+    encoding : str, optional
+        The encoding of text. By default it is UTF-8, or UTF-16 if the file begins with its mark;
+        cells that are not UTF-8 are read as Windows-1252.
 
     Returns
     -------
@@ -162,6 +192,12 @@ def open_stream(
         raise ValueError(f"on_error must be 'raise' or 'skip', got {on_error!r}.")
     if format not in (None, *get_args(Format)):
         raise ValueError(f"format must be one of {', '.join(get_args(Format))}, got {format!r}.")
+    if separator is not None and (
+        len(separator) != 1 or separator in '\r\n"' or ord(separator) > 127
+    ):
+        raise ValueError(f"separator must be one ASCII character and no quote, got {separator!r}.")
+    if decimal not in (None, ".", ","):
+        raise ValueError(f"decimal must be '.' or ',', got {decimal!r}.")
     sources = find_sources(paths)
     position = Position(tuple(mark(source) for source in sources))
     for source, file in zip(sources, position.files, strict=True):
@@ -178,6 +214,8 @@ def open_stream(
         rows=chunk_rows,
         complaints=Complaints(max_errors if on_error == "skip" else 0, position.errors),
         notes=[],
+        asked=Asked(separator, decimal),
+        encoding=checked_encoding(encoding),
     )
     return Stream(sources, position, settings)
 
@@ -234,9 +272,9 @@ class Stream(Iterator[Chunk]):
 
     def __next__(self) -> Chunk:
         for item in self._items:
-            X, y, ids = self._meaning(item)
+            X, y, ids, lines = self._meaning(item)
             if X.shape[0]:
-                return Chunk(X, y, ids, self.position)
+                return Chunk(X, y, ids, self.position, lines)
         raise StopIteration
 
     def __enter__(self) -> Self:
@@ -258,7 +296,7 @@ class Stream(Iterator[Chunk]):
         rows, name = item.rows, self.position.files[item.file].name
         if not self._settings.labels:
             rows = rows._replace(labels=None)
-        X, y, ids, faults = self.columns._encode(rows, learn=self._settings.learn, where=name)
+        X, y, ids, kept, faults = self.columns._encode(rows, learn=self._settings.learn, where=name)
         self._labels.count_in(rows.errors)
         column = 1 if self.columns.numeric_ is None else self.columns.label
         for row, sentence in faults:
@@ -276,7 +314,7 @@ class Stream(Iterator[Chunk]):
             self.position.rows + X.shape[0],
             self._labels.total,
         )
-        return X, y, ids
+        return X, y, ids, rows.lines if kept is None else rows.lines[kept]
 
 
 def _read(
@@ -293,7 +331,8 @@ def _read(
                 for rows, read in _read_parquet(opened, name, offset, settings):
                     yield _Item(number, rows, done + read, "row")
             else:
-                for rows, read in _read_text(opened, name, form, offset, line, settings):
+                text = recoded(opened, settings.encoding, name)
+                for rows, read in _read_text(text, name, form, offset, line, settings):
                     yield _Item(number, rows, done + read, "line")
         done += position.files[number].size or 0
         offset, line = 0, 1
@@ -312,24 +351,46 @@ def _read_text(
         parser: Parser = SvmlightParser(rows, base, widest)
         begin, first_line = 0, 1
     else:
-        text, names, begin, first_line = _header(lines, text)
+        text, dialect = _dialect(lines, text, settings)
+        text, names, begin, first_line = _header(lines, text, dialect)
         if not names:
             return
+        names = settings.columns.names_of(names)
         roles = _roles(names, name, settings)
-        rows = rows_that_fit(rows, roles.n_numbers, len(roles.texts))
-        parser = CsvParser(rows, names, roles, lines.longest)
+        rows = rows_that_fit(rows, roles.n_numbers, len(roles.cells))
+        parser = CsvParser(rows, names, roles, lines.longest, dialect)
     text = lines.cut(text, offset or min(lines.offset + begin, lines.end))
     line = line if offset else first_line
-    size = Size(rows, CHUNK_BYTES)
+    size, noted = Size(rows, CHUNK_BYTES), False
     for found in read_rows(lines, text, line, parser, size, settings.complaints):
+        if isinstance(parser, CsvParser) and parser.cells.foreign and not noted:
+            noted = True
+            settings.notes.append(
+                f"{name} is not UTF-8: cells such as {parser.cells.foreign[:24]!r} are read as "
+                "Windows-1252."
+            )
         yield found, opened.consumed(found.offset)
 
 
-def _header(lines: Lines, text: bytes) -> tuple[bytes, list[str], int, int]:
+def _dialect(lines: Lines, text: bytes, settings: _Settings) -> tuple[bytes, Dialect]:
+    """Return text that has the first rows, and how they are written."""
+    while len(text) < _LOOKED_AT and not lines.over:
+        text = lines.more(text, 0)
+    cut = text.rfind(b"\n", 0, _LOOKED_AT) + 1 or text.find(b"\n") + 1
+    dialect = told(text[:cut], settings.asked, settings.columns.expected())
+    if note := dialect.note(lines.name):
+        settings.notes.append(note)
+    return text, dialect
+
+
+def _header(lines: Lines, text: bytes, dialect: Dialect) -> tuple[bytes, list[str], int, int]:
     """Return text that has the whole header, and what `split_header` finds in it."""
     while True:
         cut = lines.whole(text)
-        found = split_header(text[:cut], lines.name, over=lines.over and cut == len(text))
+        over = lines.over and cut == len(text)
+        found = split_header(text[:cut], lines.name, over=over, separator=dialect.separator)
+        if found and not dialect.header:
+            return text, numbered(len(found[0])), 0, 1
         if found:
             return text, *found
         if cut < len(text):
@@ -348,8 +409,9 @@ def _read_parquet(
     if size == 0:
         return
     with open_parquet(opened.raw, name) as file:
-        roles = _roles(file.schema_arrow.names, name, settings)
-        most = rows_that_fit(settings.rows, roles.n_numbers, len(roles.texts))
+        names = settings.columns.names_of(file.schema_arrow.names)
+        roles = _roles(names, name, settings)
+        most = rows_that_fit(settings.rows, roles.n_numbers, len(roles.cells))
         for rows in read_parquet(file, name, roles, start, most, settings.complaints):
             yield rows, size * rows.offset // file.metadata.num_rows
 

@@ -1,10 +1,13 @@
 """Rows as the readers give them, before `Columns` makes features of them."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Union
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+
+if TYPE_CHECKING:
+    from cbrank.features.table import Table
 
 FIRST_FEW = 10  # malformed rows that are reported one by one; the others are only counted
 # Of text, or of numbers: with wide rows a chunk has fewer rows than asked for, so that memory does not
@@ -20,14 +23,20 @@ class Roles(NamedTuple):
 
     codes: NDArray[np.int64]  # k for numeric column k, -1 to ignore, -2 - k for text column k
     n_numbers: int
-    texts: tuple[str, ...]  # names of the text columns
+    texts: tuple[str, ...]  # names of the columns that are given as text: label, id, categories
     label: str | None  # the text column that is the label
+    columns: tuple[str, ...] | None = None  # those given as a table, which decides what they are
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The names of all columns that are not numbers for sure, in the order of their codes."""
+        return tuple(dict.fromkeys([*self.texts, *(self.columns or ())]))
 
 
 class Rows(NamedTuple):
     """Rows of one file, and the position after them."""
 
-    X: NDArray[np.float64] | csr_array
+    X: Union[NDArray[np.float64], csr_array, "Table"]
     labels: NDArray[np.float64] | list[str] | None
     texts: dict[str, list[str]]  # the cells of id and categorical columns
     lines: NDArray[np.int64]  # where each row stands in its file, from 1

@@ -1,6 +1,7 @@
 """Bytes from paths, plain or compressed, from standard input and from open files."""
 
 import bz2
+import codecs
 import contextlib
 import glob
 import gzip
@@ -87,13 +88,7 @@ class Opened(NamedTuple):
 
     def head(self, count: int) -> bytes:
         """Return the first bytes on disk without consuming them; none if that is not possible."""
-        if isinstance(self.raw, io.BufferedReader):
-            return self.raw.peek(count)[:count]
-        if not self.seekable():
-            return b""
-        found = self.raw.read(count)
-        self.raw.seek(-len(found), io.SEEK_CUR)
-        return found
+        return first_bytes(self.raw, count)
 
     def seekable(self) -> bool:
         """Say whether the raw bytes can be read from any position."""
@@ -102,6 +97,66 @@ class Opened(NamedTuple):
     def consumed(self, offset: int) -> int:
         """Return the number of bytes read from disk; for a pipe, the `offset` in its text."""
         return self.raw.tell() if self.seekable() else offset
+
+
+class _Recoded:
+    """A stream of text in another encoding, as UTF-8."""
+
+    def __init__(self, stream: IO[bytes], encoding: str, name: str) -> None:
+        self._stream, self._encoding, self._name = stream, encoding, name
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+
+    def read(self, count: int) -> bytes:
+        """Return some bytes, none at the end."""
+        while True:
+            data = self._stream.read(count)
+            try:
+                text = self._decoder.decode(data, final=not data)
+            except UnicodeDecodeError as reason:
+                raise ValueError(
+                    f"{self._name} is not {self._encoding}: {reason.reason}. Say which encoding it "
+                    "has by `encoding`, such as utf-8 or cp1252."
+                ) from None
+            if text or not data:
+                return text.encode()
+
+
+def recoded(opened: Opened, encoding: str | None, name: str) -> Opened:
+    """Return the bytes of a text in UTF-8; without an encoding a mark may tell that it is UTF-16."""
+    if encoding is None:
+        start = first_bytes(opened.stream, 2)
+        encoding = "utf-16" if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8"
+    if codecs.lookup(encoding).name == "utf-8":
+        return opened
+    return Opened(cast(IO[bytes], _Recoded(opened.stream, encoding, name)), opened.raw)
+
+
+def checked_encoding(encoding: str | None) -> str | None:
+    """Return the name of an encoding; refuse one that is not known.
+
+    Examples
+    --------
+    >>> checked_encoding("latin-1")
+    'latin-1'
+    """
+    try:
+        b"".decode(encoding or "utf-8")
+    except LookupError:
+        raise ValueError(
+            f"the encoding {encoding!r} is not known: say utf-8, utf-16, cp1252 or another of Python's."
+        ) from None
+    return encoding
+
+
+def first_bytes(stream: Any, count: int) -> bytes:
+    """Return the first bytes of a stream without consuming them; none if that is not possible."""
+    if hasattr(stream, "peek"):
+        return bytes(stream.peek(count)[:count])
+    if not (hasattr(stream, "seekable") and stream.seekable()):
+        return b""
+    found = stream.read(count)
+    stream.seek(-len(found), io.SEEK_CUR)
+    return bytes(found)
 
 
 @contextlib.contextmanager

@@ -6,20 +6,18 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
 
 from cbrank import modelfile
+from cbrank.features.table import Table
 from cbrank.modelfile.container import refuse_unwritable
 from cbrank.rankers.base import Ranker
 from cbrank.rankers.cbr import CBRanker
-from cbrank.streams import Chunk, Columns, StreamScaler
+from cbrank.streams import Chunk, Columns, StreamScaler, TableColumns
+from cbrank.streams.dialect import numbered
+from cbrank.streams.labels import canonical
 
 # Features of a full covariance that nobody asked for by name: 32 MiB, all of it read for each pair.
 WIDEST_FULL = 2048
-
-
-class NoColumnsError(modelfile.ModelFileError):
-    """A model file that does not say what the columns of a file mean."""
 
 
 class TooWideError(ValueError):
@@ -78,7 +76,8 @@ class Model:
         Parameters
         ----------
         path : path-like
-            A file that `write` wrote.
+            A file that `write` wrote, or one that was saved from Python: its columns are those that
+            its ranker learned from, by name or as svmlight text.
 
         Returns
         -------
@@ -88,7 +87,7 @@ class Model:
         Raises
         ------
         ModelFileError
-            If the file is no sound model file, or does not say what columns mean.
+            If the file is no sound model file.
         """
         return cls.restore(path, *modelfile.read(path))
 
@@ -113,20 +112,15 @@ class Model:
         Raises
         ------
         ModelFileError
-            If this is no sound model, or does not say what columns mean.
+            If this is no sound model.
         """
-        if "columns" not in facts:
-            raise NoColumnsError(
-                f"{path} was saved from Python and does not say what the columns of a file mean: "
-                "open it there, with cbrank.load."
-            )
         try:
-            columns = modelfile.restore("columns", arrays, facts)
-            whole = modelfile.restore("model", arrays, facts)
-            steps = (
-                [step for _, step in whole.steps] if isinstance(whole, Pipeline) else [None, whole]
-            )
-            match [*steps, columns]:
+            steps = modelfile.restore_steps("model", arrays, facts)
+            if "columns" in facts:
+                columns = modelfile.restore("columns", arrays, facts)
+            else:
+                columns = columns_of(steps[-1])
+            match [*(steps if steps[1:] else [None, *steps]), columns]:
                 case [None | StreamScaler() as scaler, Ranker() as ranker, Columns()]:
                     _fit_together(ranker, columns)
                     return cls(ranker, scaler, columns)
@@ -170,14 +164,16 @@ class Model:
 
     def _gathered(self) -> tuple[dict[str, Any], dict[str, Any]]:
         self._make_room(self.columns.width_)  # for features that only skipped rows had
-        whole = self.ranker
+        whole: Any = self.ranker
         if self.scaler is not None:
-            whole = Pipeline([("scaler", self.scaler), ("ranker", self.ranker)])
+            whole = [("scaler", self.scaler), ("ranker", self.ranker)]
         _fit_together(self.ranker, self.columns)
         return modelfile.gather(model=whole, columns=self.columns)
 
     def _make_room(self, width: int) -> None:
         """Widen ranker and scaler to rows of this width: features appear as a stream goes on."""
+        if self.takes_tables():
+            return
         if self.ranker.__sklearn_is_fitted__() and width > self.ranker.n_features_in_:
             self.ranker.resize(width)
             if self.scaler is not None:
@@ -192,12 +188,30 @@ class Model:
             Rows of a stream that reads with these columns.
         """
         assert chunk.y is not None
-        X = chunk.X if self.scaler is None else self.scaler.learn_transform(chunk.X)
+        X: Any = chunk.X
+        if self.takes_tables():
+            X = Table(self.columns.numeric_ or (), X.columns)  # whose names mixing does not keep
+        elif self.scaler is not None:
+            X = self.scaler.learn_transform(X)
         self._make_room(X.shape[1])
+        begun = self.ranker.__sklearn_is_fitted__()
+        if isinstance(self.columns, TableColumns) and self.columns.kinds_ and not begun:
+            self.ranker.set_params(kinds=self.columns.kinds_)
+        classes = self.ranker.classes_ if begun else np.array([0, 1])
         if self.again:
-            self.ranker.learn_again(X, chunk.y)
+            self.ranker.learn_again(X, classes[chunk.y])
         else:
-            self.ranker.partial_fit(X, chunk.y, classes=[0, 1])
+            self.ranker.partial_fit(X, classes[chunk.y], classes=classes)
+
+    def takes_tables(self) -> bool:
+        """Say whether rows are tables as they come.
+
+        Returns
+        -------
+        bool
+            If not, they are numbers, dense or sparse.
+        """
+        return isinstance(self.columns, TableColumns)
 
     def scores(self, X: Any) -> NDArray[np.float64]:
         """Return the scores of rows, scaled by what was learned so far.
@@ -244,7 +258,8 @@ class Model:
         ndarray or csr_array of shape (n_samples, n_features)
             The scaled rows.
         """
-        if X.shape[1] > self.ranker.n_features_in_:  # features that only skipped rows had
+        if not self.takes_tables() and X.shape[1] > self.ranker.n_features_in_:
+            # features that only skipped rows had
             X = X[:, : self.ranker.n_features_in_]
         return X if self.scaler is None else self.scaler.transform(X)
 
@@ -253,11 +268,26 @@ def _fit_together(ranker: Ranker, columns: Columns) -> None:
     """Cut columns to the features of a ranker; refuse one that cannot have learned from them."""
     if not columns.have_learned() or not columns.classes_:
         raise ValueError("its columns have learned from no rows, and its ranker has")
-    if ranker.classes_.dtype.kind != "i" or ranker.classes_.tolist() != [0, 1]:
-        raise ValueError("its ranker has other classes than 0 and 1")
+    if isinstance(columns, TableColumns) != ranker.TAKES_TABLES:
+        raise ValueError("its ranker and its columns are not for the same kind of rows")
+    labels = [canonical(label) for label in ranker.classes_.tolist()]
+    if labels not in (["0", "1"], columns.classes_):
+        raise ValueError("its ranker has other classes than its columns")
     if ranker.n_seen_[0] and len(columns.classes_) < 2:
         raise ValueError("its ranker has seen a label that its columns do not know")
     columns.cut(ranker.n_features_in_)
+
+
+def columns_of(ranker: Any) -> Columns:
+    """Return the columns by which files are read for a ranker that was saved from Python."""
+    if not isinstance(ranker, Ranker):
+        raise ValueError("it is not one ranker with at most one scaler")  # noqa: TRY004
+    labels = [str(label) for label in ranker.classes_.tolist()]
+    names = getattr(ranker, "feature_names_in_", None)
+    if ranker.TAKES_TABLES:
+        names = numbered(ranker.n_features_in_) if names is None else names
+        return TableColumns.of_ranker(names, ranker.n_features_in_, labels)
+    return Columns.of_ranker(names, ranker.n_features_in_, labels)
 
 
 def refuse_too_wide(ranker: Ranker, width: int, widest: int | None) -> None:

@@ -6,9 +6,12 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
+from cbrank.features.table import Table
 from cbrank.streams import Chunk, FileMark, Position, Stream, open_stream
 from cbrank.streams.position import MOST_FILES
 from cbrank.training.checkpoint import Checkpoint, Progress
+from cbrank.training.holdout import Holdout
+from cbrank.training.misfits import Misfits
 from cbrank.training.model import Model, refuse_too_wide
 from cbrank.training.order import fall_in_words
 from cbrank.training.shuffling import Buckets, Window
@@ -39,6 +42,10 @@ class Run:
         default they are learned from as they come.
     seed : int, default=0
         What that order depends on, beside the number of the pass.
+    holdout : float, optional
+        The share of rows that are never learned from, but read again by `held_out`.
+    strict : bool, default=False
+        Whether a word in a column of numbers or dates is an error; else it is a gap, and counted.
     widest : int, optional
         The most features that a full covariance may have.
     checkpoint : Checkpoint, optional
@@ -72,14 +79,19 @@ class Run:
         passes: int = 1,
         shuffle: int | Literal["all"] | None = None,
         seed: int = 0,
+        holdout: float | None = None,
+        strict: bool = False,
         widest: int | None = None,
         checkpoint: Checkpoint | None = None,
         **reading: Any,
     ) -> None:
         self.model, self.paths, self.passes = model, paths, passes
         self.shuffle, self.seed = shuffle, seed
+        self.holdout = None if holdout is None else Holdout(holdout, seed)
+        self.strict, self.misfits = strict, Misfits()
         self.progress = progress or Progress(None, 0, 0, 0, *_measured(model))
         self.checkpoint, self.widest, self.reading = checkpoint, widest, reading
+        self.first: Table | None = None  # the first rows of a table that were learned from
         self.skipped = 0  # malformed rows, in one pass
         self._is_writable = False  # whether the model fits into a file, as far as is known yet
         self.stopped = False
@@ -162,6 +174,18 @@ class Run:
         before = self.progress.weight_before, self.progress.auc_before
         return auc_since(before, _measured(self.model))
 
+    def held_out(self) -> Iterator[Chunk]:
+        """Read the rows that were never learned from.
+
+        Returns
+        -------
+        iterator of Chunk
+            The rows with their labels; none if no share was to be held out.
+        """
+        if self.holdout is None:
+            return iter(())
+        return self.holdout.rows(self.paths, self.model.columns, self.reading)
+
     def bytes_read(self, stream: Stream) -> tuple[int, int | None]:
         """Return the bytes read in all passes, and how many there are.
 
@@ -215,8 +239,9 @@ class Run:
             start = Position(start.files)
         stream = open_stream(self.paths, columns=self.model.columns, start=start, **self.reading)
         for file in stream.position.files:
-            if self.passes > 1 and file.size is None:
-                raise ValueError(f"{file.name} can be read once, not in several passes.")
+            if (self.passes > 1 or self.holdout) and file.size is None:
+                what = "in several passes" if self.passes > 1 else "again for the rows held out"
+                raise ValueError(f"{file.name} can be read once, not {what}.")
         if self.checkpoint and len(stream.position.files) > MOST_FILES:
             raise ValueError(
                 f"A checkpoint knows of up to {MOST_FILES:,} files: join some of them."
@@ -241,6 +266,9 @@ class Run:
         assert chunk.y is not None
         self.model.again = self.progress.passes > 0
         self.model.learn(chunk)
+        if not self.progress.rows and isinstance(chunk.X, Table):
+            self.first = chunk.X
+        self.misfits.add(self.model, chunk, strict=self.strict)
         if not self._is_writable:  # better refused now than after the last row
             self.model.refuse_unwritable()
             self._is_writable = True
@@ -258,8 +286,9 @@ class Run:
         return self._mixed_in_window(stream, self.shuffle)
 
     def _read(self, stream: Stream) -> Iterator[Chunk]:
-        for chunk in stream:
-            refuse_too_wide(self.model.ranker, chunk.X.shape[1], self.widest)
+        for whole in stream:
+            refuse_too_wide(self.model.ranker, whole.X.shape[1], self.widest)
+            chunk = self.holdout.parted(whole, held=False) if self.holdout else whole
             assert chunk.y is not None
             if self.progress.order and not self.progress.passes and self.shuffle != "all":
                 self.progress.order.add(chunk.y)
@@ -269,7 +298,9 @@ class Run:
         columns, waiting = self.model.columns, self.progress.waiting
         self._window = Window(size, (self.seed, self.progress.passes))
         if waiting:
-            self._window.take_up(waiting, columns.width_, stream.position.rows)
+            read = stream.position.rows
+            read = self.holdout.learned(read) if self.holdout else read
+            self._window.take_up(waiting, columns.width_, read)
             self.progress.waiting = {}
         for chunk in self._read(stream):
             assert chunk.y is not None
@@ -285,7 +316,7 @@ class Run:
             for chunk in self._read(stream):
                 assert chunk.y is not None
                 buckets.add(chunk.X, chunk.y)
-                yield Chunk(chunk.X[:0], chunk.y[:0], None, here)
+                yield Chunk(chunk.X, chunk.y[:0], None, here)
             given = 0
             for X, y in () if self.stopped else buckets.mixed(self.model.columns.width_):
                 given += len(y)

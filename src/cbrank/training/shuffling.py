@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from cbrank.arrays import refuse_unsound
+from cbrank.features.table import Table, cells_of, table_of
 from cbrank.streams.rows import CHUNK_BYTES
 
 Row = tuple[Any, ...]  # its label, its values, and their indices if it is sparse
-Labelled = tuple[Any, NDArray[np.int64]]  # rows, dense or sparse, and their labels
+Labelled = tuple[Any, NDArray[np.int64]]  # rows, dense or sparse or of a table, and their labels
 Arrays = dict[str, NDArray[Any]]
 
 AT_ONCE = 8192  # rows that are given at a time once all are read; as in the chunks of a stream
@@ -22,8 +23,9 @@ AT_ONCE = 8192  # rows that are given at a time once all are read; as in the chu
 _BUCKETS = 64  # at a level: two levels of them hold 128 GiB
 _IN_MEMORY = 2**19  # bytes of a bucket from which on it is a file: those in memory take 32 MiB
 # Rows in a checkpoint: types and dimensions of their arrays.
-_DENSE = {"dense": ("<f8", 2), "labels": ("<i8", 1)}
-_SPARSE = {"values": ("<f8", 1), "indices": ("<i4", 1), "counts": ("<i8", 1), "labels": ("<i8", 1)}
+_LABELS = ("<i8", 1)
+_DENSE = {"dense": ("<f8", 2), "labels": _LABELS}
+_SPARSE = {"values": ("<f8", 1), "indices": ("<i4", 1), "counts": ("<i8", 1), "labels": _LABELS}
 _UNFIT = "The rows that wait in the checkpoint do not fit its columns: start anew, without it."
 
 
@@ -137,7 +139,7 @@ class Buckets:
         chosen = (self._draw.random(len(y)) * _BUCKETS).astype(np.int64)
         for number in np.unique(chosen).tolist():
             mine = np.flatnonzero(chosen == number)
-            self._files[number].add(X[mine], y[mine])
+            self._files[number].add(_some(X, mine), y[mine])
 
     def mixed(self, width: int) -> Iterator[Labelled]:
         """Give all rows in random order, as so many features."""
@@ -154,7 +156,7 @@ class Buckets:
                 order = self._draw.permutation(len(y))
                 for begin in range(0, len(y), AT_ONCE):
                     some = order[begin : begin + AT_ONCE]
-                    yield X[some], y[some]
+                    yield _some(X, some), y[some]
             file.close()
 
 
@@ -189,18 +191,26 @@ class _Bucket:
             arrays = {name: read_array(self._file) for name in self._names}
             size += sum(array.nbytes for array in arrays.values())
             if found and size > CHUNK_BYTES:
-                yield _unpacked(_joined(found), width)
+                yield _joined(found, width)
                 found, size = [], sum(array.nbytes for array in arrays.values())
             found.append(arrays)
         if found:
-            yield _unpacked(_joined(found), width)
+            yield _joined(found, width)
 
     def close(self) -> None:
         self._file.close()
 
 
-def _joined(blocks: Sequence[Arrays]) -> Arrays:
-    return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+def _joined(blocks: Sequence[Arrays], width: int) -> Labelled:
+    if "letters" in blocks[0]:
+        tables, labels = zip(*(_unpacked(block, width) for block in blocks), strict=True)
+        return Table.concatenated(tables), np.concatenate(labels)
+    whole = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+    return _unpacked(whole, width)
+
+
+def _some(X: Any, rows: NDArray[np.int64]) -> Any:
+    return X.take(rows) if isinstance(X, Table) else X[rows]
 
 
 # Rows as arrays, and one by one -------------------------------------------------------------------
@@ -209,6 +219,10 @@ def _joined(blocks: Sequence[Arrays]) -> Arrays:
 def _packed(X: Any, y: NDArray[np.int64]) -> Arrays:
     if isinstance(X, np.ndarray):
         return {"labels": y, "dense": X}
+    if isinstance(X, Table):
+        arrays, facts = X.state()
+        letters = np.frombuffer(facts["columns"].encode(), np.uint8)
+        return {"labels": y, "letters": letters, **arrays}
     counts = np.diff(X.indptr).astype(np.int64)
     return {"labels": y, "values": X.data, "indices": X.indices.astype(np.int32), "counts": counts}
 
@@ -217,6 +231,8 @@ def _unpacked(arrays: Mapping[str, NDArray[Any]], width: int) -> Labelled:
     labels = arrays["labels"]
     if "dense" in arrays:
         return arrays["dense"], labels
+    if "letters" in arrays:
+        return _table_of(arrays, width), labels
     values, indices, counts = (arrays[name] for name in ("values", "indices", "counts"))
     ends = np.concatenate([[0], np.cumsum(counts)])
     if ends[-1] < 2**31:
@@ -224,9 +240,20 @@ def _unpacked(arrays: Mapping[str, NDArray[Any]], width: int) -> Labelled:
     return csr_array((values, indices, ends), shape=(len(counts), width)), labels
 
 
+def _table_of(arrays: Mapping[str, NDArray[Any]], width: int) -> Table:
+    """Return the table in arrays; a ValueError if they make no sense."""
+    own = {name: array for name, array in arrays.items() if name not in ("labels", "letters")}
+    letters = arrays["letters"].tobytes().decode("latin-1")
+    names = [str(at) for at in range(width)]  # those of the stream's columns, in their order
+    facts = {"rows": len(arrays["labels"]), "names": names, "named": False, "columns": letters}
+    return Table.from_state(own, facts)
+
+
 def _apart(X: Any, y: NDArray[np.int64]) -> list[Row]:
     """Return rows one by one, in memory of their own: some stay long after the others."""
     labels = y.tolist()
+    if isinstance(X, Table):
+        return [(label, cells) for label, cells in zip(labels, cells_of(X), strict=True)]
     if isinstance(X, np.ndarray):
         return [(label, row.copy()) for label, row in zip(labels, X, strict=True)]
     ends, indices, values = X.indptr.tolist(), X.indices, X.data
@@ -239,6 +266,8 @@ def _apart(X: Any, y: NDArray[np.int64]) -> list[Row]:
 def _together(rows: Sequence[Row], width: int) -> Arrays:
     """Return the rows that `_apart` gave as `_packed` does."""
     labels = np.array([row[0] for row in rows], np.int64)
+    if rows and isinstance(rows[0][1], tuple):
+        return _packed(table_of([row[1] for row in rows]), labels)
     if not rows or len(rows[0]) == 2:
         return {"labels": labels, "dense": np.array([row[1] for row in rows]).reshape(-1, width)}
     _, values, indices = zip(*rows, strict=True)
@@ -253,6 +282,11 @@ def _together(rows: Sequence[Row], width: int) -> Arrays:
 def _checked(arrays: Mapping[str, NDArray[Any]], width: int) -> Labelled:
     """Return the rows in arrays of a checkpoint; refuse what compiled code must not see."""
     kinds = {name: (array.dtype.str, array.ndim) for name, array in arrays.items()}
+    if "letters" in kinds and kinds["letters"] == ("|u1", 1) and kinds.get("labels") == _LABELS:
+        labels = arrays["labels"]
+        if not np.isin(labels, (0, 1)).all():
+            raise ValueError(_UNFIT)
+        return _table_of(arrays, width), labels
     if kinds not in (_DENSE, _SPARSE):
         raise ValueError(_UNFIT)
     if "counts" in arrays:

@@ -4,7 +4,7 @@
 * ``scores``, ``significance``: means over runs, average ranks, and whether methods differ
 * ``score_tables``, ``summary_tables``, ``tuning_tables``: the tables; ``figures``: the figures
 * ``findings``: the results in sentences; ``names``: what things are called
-* ``sections``, ``page``: the parts of the page, and the page
+* ``sections``: the parts of the page
 
 Figures need the ``report`` extra (``pip install 'cbrank[report]'``); all else comes without it.
 """
@@ -13,9 +13,9 @@ from pathlib import Path
 
 from cbrank.atomic import atomic_write_text
 from cbrank.optional import can_import
+from cbrank.page import Section, page
 from cbrank.study.report.findings import headline, points
 from cbrank.study.report.names import looks
-from cbrank.study.report.page import Section, page
 from cbrank.study.report.sections import Material, all_sections
 from cbrank.study.report.study import read_study
 from cbrank.study.report.summary_tables import text_table
@@ -70,7 +70,15 @@ def write(folder: Path) -> Path:
     _write_tables(sections, folder / "tables")
     told = [*points(study), *filter(None, [what_is_left_out()])]
     path = folder / "report.html"
-    atomic_write_text(path, page(headline(study), told, sections, material.looks))
+    html = page(
+        title="Confidence-weighted bipartite ranking: the study",
+        kicker="Confidence-weighted bipartite ranking: the paper's study, run again",
+        headline=headline(study),
+        points=told,
+        sections=sections,
+        looks=material.looks,
+    )
+    atomic_write_text(path, html)
     return path
 
 

@@ -10,6 +10,7 @@ from cbrank import datasets
 from cbrank.datasets.entry import DataSet
 from cbrank.datasets.entry import Table as Kind
 from cbrank.methods import Look
+from cbrank.page import Block, Code, Figure, Gallery, Heading, Section, Terms
 from cbrank.study.report.figures import learning_curves, running_time, time_picture
 from cbrank.study.report.names import (
     SAMPLE_MARK,
@@ -23,7 +24,6 @@ from cbrank.study.report.names import (
     plural,
     scaling_name,
 )
-from cbrank.study.report.page import Block, Code, Figure, Gallery, Heading, Section, Terms
 from cbrank.study.report.published import TABLES
 from cbrank.study.report.score_tables import far_table, score_table, threshold_table
 from cbrank.study.report.scores import Scores, mean_scores

@@ -1,4 +1,4 @@
-"""The page: sections made of blocks, as one HTML file that needs nothing else."""
+"""Pages: sections made of blocks, as one HTML file that needs nothing else."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -144,12 +144,22 @@ def _cell(cell: Cell) -> str:
 
 
 def page(
-    headline: str, points: Sequence[str], sections: Sequence[Section], looks: Mapping[str, Look]
+    *,
+    title: str,
+    kicker: str,
+    headline: str,
+    points: Sequence[str],
+    sections: Sequence[Section],
+    looks: Mapping[str, Look],
 ) -> str:
-    """Put the page together.
+    """Put a page together.
 
     Parameters
     ----------
+    title : str
+        The name of the page, in the browser's tab.
+    kicker : str
+        What the page is about, above the headline.
     headline : str
         The finding in a sentence.
     points : sequence of str
@@ -157,7 +167,7 @@ def page(
     sections : sequence of Section
         The rest.
     looks : mapping of str to Look
-        The methods' colours.
+        The colours of the pictures, on light and on dark ground.
 
     Returns
     -------
@@ -169,6 +179,8 @@ def page(
         script=_part("page.js"),
         light=_colours(looks, "colour"),
         dark=_colours(looks, "dark"),
+        title=escape(title),
+        kicker=escape(kicker),
         headline=escape(headline),
         points="\n".join(f"<li>{escape(point)}</li>" for point in points),
         contents="\n".join(f'<li><a href="#{s.key}">{escape(s.title)}</a></li>' for s in sections),

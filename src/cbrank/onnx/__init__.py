@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from cbrank import kernels
+from cbrank.onnx.additive import additive_model
+from cbrank.optional import need
 from cbrank.rankers.additive import AdditiveRanker
 from cbrank.rankers.base import Ranker
 from cbrank.streams import StreamScaler
@@ -49,8 +51,19 @@ def to_onnx(
 ) -> Any:
     """Return the scorer of a ranker, and of the scaler before it, as an ONNX model.
 
-    It takes ``features``, dense rows of doubles, and gives ``score``, doubles, one for each row.
-    Rows above zero are called positive. The names of features and labels are in its metadata.
+    That of a linear ranker takes ``features``, dense rows of doubles, and gives ``score``, doubles,
+    one for each row. Rows above zero are called positive. The names of features and labels are in
+    its metadata.
+
+    That of an `AdditiveRanker` takes the columns of the table, an input for each, named as the
+    column: doubles for numbers, NaN for a gap; doubles for times, the seconds since 1970 by the
+    clock on the wall; strings for words, without blanks at their ends, an empty one for a gap.
+    Columns that are left out, such as ids, are no inputs. A column with more categories than
+    `max_categories` has a second input, ``"city: bucket"``: CRC-32 of the word's UTF-8 bytes, modulo
+    32. It gives ``score`` and ``probability``, doubles, and ``label``, strings, each named with an
+    underscore more where a column has the name. Its metadata are ``columns`` (JSON: name, type,
+    kind and meaning of each input), ``left_out``, ``labels`` and ``version``; what to feed is also
+    in the documentation of each input.
 
     Parameters
     ----------
@@ -61,7 +74,8 @@ def to_onnx(
     sparse : bool, default=False
         Whether the scaler learned from sparse rows, which are not centred.
     features : sequence of str, optional
-        The names of the features.
+        The names of the features; of an `AdditiveRanker`, those of the columns, if other than its
+        own.
     labels : sequence of str, optional
         The names of the labels, the positive one last.
 
@@ -74,6 +88,8 @@ def to_onnx(
     ------
     ModuleNotFoundError
         If onnx is not installed.
+    ValueError
+        If there is a column of free text, for which there are no standard operators.
 
     Examples
     --------
@@ -82,19 +98,30 @@ def to_onnx(
     >>> ranker = CBRanker().partial_fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
     >>> [node.op_type for node in to_onnx(ranker).graph.node]
     ['MatMul', 'Add']
+
+    >>> from cbrank import AdditiveRanker
+    >>> rows = {"age": [31, 45, None, 27] * 16, "city": ["Oslo", "Bergen", "Oslo", "?"] * 16}
+    >>> model = to_onnx(AdditiveRanker().fit(rows, ["no", "yes", "no", "no"] * 16))
+    >>> [port.name for port in model.graph.input], [port.name for port in model.graph.output]
+    (['age', 'city'], ['score', 'probability', 'label'])
     """
+    need("onnx", "exporting", "onnx")
     if isinstance(ranker, AdditiveRanker):
-        raise ValueError(  # noqa: TRY004
-            "an AdditiveRanker takes tables, with words, times and gaps, and an ONNX scorer takes "
-            "rows of numbers: score by cbrank.load, or export a CBRanker."
-        )
-    try:
-        from onnx import TensorProto, checker, helper, parser  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"exporting needs {error.name}: pip install 'cbrank[onnx]'.", name=error.name
-        ) from error
-    form, arrays = _form(ranker, scaler, sparse)
+        if scaler is not None and scaler.kind != "none":
+            raise ValueError("an AdditiveRanker takes tables as they are: leave out `scaler`.")
+        return additive_model(ranker, features, labels)
+    return _linear_model(ranker, *_form(ranker, scaler, sparse), features, labels)
+
+
+def _linear_model(
+    ranker: Ranker,
+    form: str,
+    arrays: dict[str, Any],
+    features: Sequence[str] | None,
+    labels: Sequence[str] | None,
+) -> Any:
+    from onnx import TensorProto, checker, helper, parser  # noqa: PLC0415
+
     arrays["intercept"] = ranker.intercept_
     model = parser.parse_model(f"""
         <ir_version: 8, opset_import: ["" : 17], producer_name: "cbrank">

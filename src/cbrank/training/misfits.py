@@ -1,0 +1,61 @@
+"""Cells that do not fit what was decided about their column: they count as gaps."""
+
+from collections import Counter
+from typing import Any
+
+from cbrank.features.table import Table, in_words
+from cbrank.streams import Chunk
+
+
+class Misfits:
+    """The words that stand where numbers or dates do, counted by column.
+
+    Attributes
+    ----------
+    counts : Counter
+        How many there were in each column.
+
+    Examples
+    --------
+    >>> misfits = Misfits()
+    >>> misfits.counts["age"], misfits.first["age"] = 3, "people.csv, line 17: 'old'"
+    >>> misfits.sentences()
+    ["column 'age': 3 cells fit no number and count as gaps; the first: people.csv, line 17: 'old'."]
+    """
+
+    def __init__(self) -> None:
+        self.counts = Counter[str]()
+        self.first: dict[str, str] = {}
+        self._kinds: dict[str, str] = {}
+
+    def add(self, model: Any, chunk: Chunk, *, strict: bool = False) -> None:
+        """Count the misfits of rows of a model of tables; if strict, refuse them."""
+        if not model.takes_tables() or not isinstance(chunk.X, Table):
+            return
+        encoder, before = model.ranker.encoder_, len(self.first)
+        for name, rows in encoder.misfits(chunk.X).items():
+            self.counts[name] += len(rows)
+            if name not in self.first:
+                words = in_words(chunk.X.columns[model.columns.numeric_.index(name)])
+                self.first[name] = _where(chunk, rows[0], words.values[words.codes[rows[0]]])
+                self._kinds[name] = encoder.kinds_[name]
+        if strict and len(self.first) > before:
+            raise ValueError(f"{' '.join(self.sentences())} Without `strict` they would be gaps.")
+
+    def sentences(self) -> list[str]:
+        """Say what was found, a sentence for each column."""
+        return [
+            f"column {name!r}: {self.counts[name]:,} cell{'s fit' if count > 1 else ' fits'} no "
+            f"{'date' if self._kinds.get(name) == 'time' else 'number'} and "
+            f"count{'' if count > 1 else 's'} as {'gaps' if count > 1 else 'a gap'}; the first: "
+            f"{self.first[name]}."
+            for name, count in self.counts.items()
+        ]
+
+
+def _where(chunk: Chunk, row: int, word: str) -> str:
+    shown = repr(word if len(word) <= 24 else f"{word[:24]}...")
+    if chunk.lines is None:  # rows that were mixed
+        return shown
+    file = chunk.position.files[chunk.position.file].name
+    return f"{file}, line {chunk.lines[row]}: {shown}"
