@@ -36,8 +36,8 @@ MOST_ASKED = 2**20  # features of crosses that were asked for
 CHOICES = 512, 2048, 8192, 32768  # rows after which crosses are chosen
 # Features of crosses after each choice if `crosses` is "auto": many rows can teach more of them.
 _ROOMS = 512, 512, 512, 1024
-# Variance of their weights after the last choice. A learner that is sure of all others would lean on what is
-# new: with 1 it ranked worse for some thousand rows.
+# Variance of their weights after the last choice: a learner that is sure of all others would lean on what is
+# new, and rank worse for a while (docs/_rows_table.md).
 _LATE = 0.1
 
 
