@@ -346,7 +346,9 @@ def test_tables_share_knots_and_rank_as_in_memory(client, tmp_path):
     assert ranker.to_local().score(T, t) > alone.score(T, t) - 0.01
     lazy = ranker.decision_function(X)
     np.testing.assert_allclose(
-        lazy.compute().to_numpy(), ranker.to_local().decision_function(frame), atol=1e-9
+        client.compute(lazy).result().to_numpy(),
+        ranker.to_local().decision_function(frame),
+        atol=1e-9,
     )
     path = tmp_path / "rows.csv"
     frame.assign(label=y)[:2000].to_csv(path, index=False)
