@@ -90,10 +90,7 @@ def small_ranker(
     first: "Stateful", arrays: Arrays, sizes: dict[str, int], sparse: bool, classes: NDArray[Any]
 ) -> Any:
     """Start a small ranker like `first`; refuse arrays that are not those of one of these sizes."""
-    if (
-        not all(type(size) is not bool and int(size) >= 0 for size in sizes.values())
-        or not sizes[WIDTH]
-    ):
+    if not all(type(size) is not bool and int(size) > 0 for size in sizes.values()):
         raise ValueError(f"its parameters make no ranker of {sizes[WIDTH]} features")
     parameters, small = first.get_params(deep=False), dict.fromkeys(sizes, _SMALL)
     ranker = _started(type(first), parameters, sparse, classes, small)
