@@ -228,7 +228,7 @@ def test_what_is_no_table(data, what):
 
 
 def test_svmlight_text_has_no_columns_to_name():
-    with pytest.raises(ValueError, match="is svmlight text, where the label comes first"):
+    with pytest.raises(ValueError, match="is svmlight text, which has no column 'y': leave out"):
         next(open_stream(io.BytesIO(b"1 1:2\n0 1:3\n"), columns=TableColumns("y")))
 
 

@@ -34,12 +34,13 @@ _PARTS = {
     "_halving": "race",
 }
 
+_SIZES = "buffer_size", "rank"  # parameters that arrays are as long as
+
 
 class Stateful(Owner, LinearScorer):
     """A ranker as the other packages know it."""
 
     PARAMETERS: ClassVar[Table]
-    _parameter_constraints: ClassVar[dict[str, list[Any]]]
 
     # Parameters that shape the model, so that they cannot change in the middle of a stream.
     _shape_parameters: ClassVar[tuple[str, ...]] = (
@@ -56,7 +57,7 @@ class Stateful(Owner, LinearScorer):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "PARAMETERS" in vars(cls):
-            cls._parameter_constraints = checks.constraints(cls.PARAMETERS)
+            cls.KINDS = {parameter.name: parameter.kinds for parameter in cls.PARAMETERS}
             cls.__doc__ = documented(cls.__doc__, cls.PARAMETERS)
 
     @abstractmethod
@@ -348,9 +349,9 @@ class Stateful(Owner, LinearScorer):
             raise ValueError("its class weights are not numbers") from None
         first._validate_params()
         sizes = {state_checks.WIDTH: n_features} | {
-            name: size
-            for name in cls._shape_parameters
-            if isinstance(size := getattr(first, name, None), Integral) and size != 0
+            name: getattr(first, name)
+            for name in _SIZES
+            if isinstance(getattr(first, name, None), Integral)
         }
         ranker: Self = state_checks.small_ranker(first, arrays, sizes, sparse, classes)
         if ranker._sparse is not sparse or ranker._shape.keys() != began_with.keys():

@@ -99,10 +99,9 @@ class TableColumns(Columns):
         self.id = column
 
     def expect(self, *, sparse: bool, name: str, learn: bool) -> None:
-        if sparse:
+        if sparse and self._sparse is None:
             raise ValueError(
-                f"{name} is svmlight text, where the label comes first on each line: it has no "
-                "columns to name by `label`."
+                f"{name} is svmlight text, which has no column {self.label!r}: leave out `label`."
             )
         super().expect(sparse=sparse, name=name, learn=learn)
 

@@ -29,7 +29,7 @@ class Holdout(NamedTuple):
     Examples
     --------
     >>> Holdout(0.5, seed=0).mask(2, 3)
-    array([ True, False, False])
+    array([False, False,  True])
     """
 
     share: float
