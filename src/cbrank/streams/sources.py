@@ -146,7 +146,7 @@ class _Begun:
 
     def read(self, count: int) -> bytes:
         """Return some bytes, none at the end."""
-        start, self._start = self._start, b""
+        start, self._start = self._start[:count], self._start[count:]
         return start or self._read(count)
 
 
