@@ -23,14 +23,15 @@ MEASURE = """
 import sys
 from pathlib import Path
 import pyarrow.parquet
-from cbrank.streams import Columns, open_stream
+from cbrank.streams import Columns, TableColumns, open_stream
 
 def peak():
     status = Path("/proc/self/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0]) // 1024
 
 def read(path):
-    with open_stream(path, columns=Columns("y", positive="1"), on_error="skip") as stream:
+    columns = TableColumns("y") if "as it comes" in sys.argv else Columns("y", positive="1")
+    with open_stream(path, columns=columns, on_error="skip") as stream:
         return sum(len(chunk.y) for chunk in stream)
 
 read(sys.argv[1])
@@ -39,9 +40,9 @@ print(read(sys.argv[2]), peak() - before)
 """
 
 
-def measured(small, large):
+def measured(small, large, *how):
     """Return the rows of a file and the megabytes that reading it takes beyond those of another."""
-    line = [sys.executable, "-c", MEASURE, small, large]
+    line = [sys.executable, "-c", MEASURE, small, large, *how]
     told = subprocess.run(line, capture_output=True, text=True, check=True).stdout
     return map(int, told.split())
 
@@ -67,6 +68,17 @@ def test_wide_tables(tmp_path):
     rows, more = measured(small, write_csv(tmp_path / "large.csv", 3000, 5000))
     assert rows == 3000
     assert more < 180  # some chunks of 32 MiB at once, of 120 MB in all
+
+
+def test_tables_as_they_come(tmp_path):
+    rows = [
+        f"{row},{row / 7:.3f},w{row % 50},text of row {row},{row % 2}\n" for row in range(20_000)
+    ]
+    for name, copies in (("small.csv", 1), ("large.csv", 20)):
+        (tmp_path / name).write_text("a,b,c,d,y\n" + "".join(rows) * copies)
+    rows, more = measured(tmp_path / "small.csv", tmp_path / "large.csv", "as it comes")
+    assert rows == 400_000
+    assert more < 30  # of 20 MB, and of 100 MB as objects
 
 
 def test_parquet_files_of_one_row_group(tmp_path):

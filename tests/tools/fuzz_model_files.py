@@ -45,6 +45,7 @@ with guided:
     from cbrank import CBRanker
     from cbrank.cli import inspect, main
     from cbrank.inspection.contents import Contents
+    from cbrank.inspection.display import ends_of, panels_of
     from cbrank.inspection.scoring import say
     from cbrank.inspection.weights import by_effect
     from cbrank.modelfile import ModelFileError, gather, restore
@@ -128,6 +129,11 @@ def _parts(whole):
 
 
 def _inspect(contents):
+    if hasattr(contents.ranker, "effects"):
+        for panel in panels_of(contents.ranker, n=20):
+            ends_of(panel)
+        inspect._summary(contents)
+        return
     weights = by_effect(contents.ranker, 20)
     names = contents.names(weights.features.tolist())
     inspect._summary(contents)
@@ -135,7 +141,9 @@ def _inspect(contents):
 
 
 def _export(contents):
-    if contents.columns is None or not contents.columns.categorical:
+    if hasattr(contents.ranker, "effects"):
+        cbrank.onnx.to_onnx(contents.ranker, contents.scaler, labels=contents.labels())
+    elif contents.columns is None or not contents.columns.categorical:
         names, labels = contents.feature_names(), contents.labels()
         cbrank.onnx.to_onnx(contents.ranker, contents.scaler, features=names, labels=labels)
 
@@ -144,9 +152,9 @@ def _use_ranker(whole, ranker, scaler, random):
     """Score and learn rows that touch only some features, dense or sparse."""
     labels, width = ranker.classes_.tolist(), ranker.n_features_in_
     with _expected():
-        whole.predict(_rows(width, random))
+        whole.predict(_rows(ranker, random))
     with _expected():
-        rows = _rows(width, random)
+        rows = _rows(ranker, random)
         rows = rows if scaler is None else scaler.learn_transform(rows)
         ranker.partial_fit(rows, [labels[random.randrange(2)] for _ in range(3)])
     with _expected():
@@ -155,10 +163,12 @@ def _use_ranker(whole, ranker, scaler, random):
         packed(*gather(model=whole))
 
 
-def _rows(width, random):
+def _rows(ranker, random):
+    width = ranker.n_features_in_
     X = np.zeros((3, width))
     X[np.arange(3), [random.randrange(width) for _ in range(3)]] = [1.0, -2.0, 1e3]
-    return sparse.csr_array(X) if random.random() < 0.5 else X
+    is_sparse = random.random() < 0.5 and not hasattr(ranker, "effects")
+    return sparse.csr_array(X) if is_sparse else X
 
 
 def _use_model(model, rows):
