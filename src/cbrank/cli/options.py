@@ -347,6 +347,14 @@ def columns_of(options: dict[str, Any], *, as_it_comes: bool) -> "Columns":
     return Columns(**given | {"categorical": dict(given["categorical"])})
 
 
+# The label of rows for a model that was saved from Python.
+LABEL = click.option(
+    "--label",
+    metavar="COLUMN",
+    help="The label's name; else the one of training. A model saved from Python needs it.",
+)
+
+
 # Output -------------------------------------------------------------------------------------------
 
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="For machines.")

@@ -11,7 +11,7 @@ from cbrank.features.table import Table
 from cbrank.features.words import GAP_WORDS
 from cbrank.streams import cells
 from cbrank.streams.columns import Columns
-from cbrank.streams.dialect import with_names
+from cbrank.streams.dialect import numbered, with_names
 from cbrank.streams.header import listed, named
 from cbrank.streams.labels import LONGEST
 from cbrank.streams.rows import Roles, Rows
@@ -81,6 +81,13 @@ class TableColumns(Columns):
         self._alone = False
         if len(self.na) > _MOST_GAPS or any(len(word) > LONGEST for word in self.na):
             raise ValueError(f"na may have {_MOST_GAPS} words, of {LONGEST:,} letters at most.")
+
+    @classmethod
+    def of_ranker(cls, names: Sequence[str] | None, width: int, labels: Sequence[str]) -> Self:
+        columns = super().of_ranker(names, width, labels)
+        if names is None:
+            columns.numeric_, columns._sparse = numbered(width), False
+        return columns
 
     def label_alone(self) -> "TableColumns":
         """Return columns that read the label as the only column of the table.

@@ -14,7 +14,6 @@ from cbrank.modelfile.container import refuse_unwritable
 from cbrank.rankers.base import Ranker
 from cbrank.rankers.cbr import CBRanker
 from cbrank.streams import Chunk, Columns, StreamScaler, TableColumns
-from cbrank.streams.dialect import numbered
 from cbrank.streams.labels import canonical
 
 # Features of a full covariance that nobody asked for by name: 32 MiB, all of it read for each pair.
@@ -288,10 +287,8 @@ def columns_of(ranker: Any) -> Columns:
         raise ValueError("it is not one ranker with at most one scaler")  # noqa: TRY004
     labels = [str(label) for label in ranker.classes_.tolist()]
     names = getattr(ranker, "feature_names_in_", None)
-    if ranker.TAKES_TABLES:
-        names = numbered(ranker.n_features_in_) if names is None else names
-        return TableColumns.of_ranker(names, ranker.n_features_in_, labels)
-    return Columns.of_ranker(names, ranker.n_features_in_, labels)
+    kind = TableColumns if ranker.TAKES_TABLES else Columns
+    return kind.of_ranker(names, ranker.n_features_in_, labels)
 
 
 def refuse_too_wide(ranker: Ranker, width: int, widest: int | None) -> None:
