@@ -252,7 +252,7 @@ def test_groups_that_cannot_be(many, tmp_path):
         ((model, tmp_path / "short.csv", "--by", "city"),
          f"{tmp_path / 'short.csv'} has no column 'city' to group rows by."),
         ((svmlight, tmp_path / "train.svm", "--by", "1"),
-         "svmlight text has no columns to group rows by: leave --by out."),
+         "svmlight text has no columns that could be named."),
     ]:  # fmt: skip
         result = run("evaluate", *arguments, "--quiet")
         assert (result.exit_code, result.stdout, result.stderr) == (1, "", f"Error: {sentence}\n")

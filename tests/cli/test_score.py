@@ -254,7 +254,7 @@ def test_svmlight_text_has_no_id(tmp_path):
     model = make_svmlight(tmp_path)
     result = run("score", model, tmp_path / "train.svm", "--id", "1")
     assert result.exit_code == 1
-    assert "svmlight text has no columns to write beside scores" in result.stderr
+    assert "svmlight text has no columns that could be named" in result.stderr
 
 
 def test_usage_errors_exit_2(model):

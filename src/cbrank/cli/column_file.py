@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 _SHOWN = 30  # columns of the printed table
 _WIDEST = 24  # letters of a cell
-_WORDS = {kind: word for word, kind in KINDS.items()} | {"empty": "empty so far"}
+_WORDS = {kind: word for word, kind in KINDS.items()}
+_WORDS |= {"empty": "empty so far", "drop": "left out"}
 _INTRODUCTION = """\
 # What cbrank takes columns for: "number", "category", "text", "date" or "drop".
 # Edit it, and train again with --columns and this file.
@@ -76,9 +77,10 @@ def write(path: Path, columns: list[Taken], dropped: list[str]) -> None:
 
     lines = [_INTRODUCTION, "[columns]"]
     for column in columns:
-        kind = column.taken_as if column.taken_as in KINDS else None
-        line = f"{_quoted(column.column)} = {_quoted(kind or 'category')}"
-        lines.append(f"# {line}  (empty so far)" if kind is None else line)
+        kind = "drop" if column.taken_as == _WORDS["drop"] else column.taken_as
+        known = kind in KINDS
+        line = f"{_quoted(column.column)} = {_quoted(kind if known else 'category')}"
+        lines.append(line if known else f"# {line}  ({kind})")
     lines += [f'{_quoted(column)} = "drop"' for column in dropped]
     with atomic_write(path) as file:
         file.write(("\n".join(lines) + "\n").encode())

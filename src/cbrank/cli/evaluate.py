@@ -147,6 +147,11 @@ def _grouping(model: "Model", column: str | None) -> "Grouping | None":
         return None
     if column == model.columns.label:
         raise ValueError(f"column {column!r} is the label: group rows by another.")
+    numbers = () if model.takes_tables() else model.columns.numeric_ or ()
+    if column in numbers:
+        raise ValueError(
+            f"column {column!r} is a feature of the model: rows are not grouped by it."
+        )
     model.columns.pass_on(column)
     return Grouping(column)
 

@@ -20,6 +20,8 @@ from cbrank.cli.progress import Reporter, reporter, shown
 if TYPE_CHECKING:
     from cbrank.training import Checkpoint, Model, Progress, Run
 
+# Rows of real tables are hardly ever ranked so well, unless a column was filled when the label was known.
+_TOO_GOOD = 0.995
 _EVERY = re.compile(r"(\d+)\s*(s|m|h|)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
@@ -126,7 +128,7 @@ def learn(
         _carry_out(run, report, stops, options.get("column_file"))
         if not run.model.ranker.n_seen_.all():
             report.note("only one of the two labels was seen, so there is no ranking yet.")
-        for sentence in run.misfits.sentences():
+        for sentence in [*run.misfits.sentences(), *filter(None, [_too_good(run)])]:
             report.note(sentence)
         remarks = run.remarks()
         for sentence in filter(None, remarks.values()):
@@ -203,6 +205,27 @@ def _held_out(run: "Run") -> dict[str, Any]:
     }
 
 
+def _widths(run: "Run") -> dict[str, int]:
+    """Return how wide rows are: columns of a table, and the features that were made of them."""
+    columns = int(run.model.ranker.n_features_in_)
+    if not run.model.takes_tables():
+        return {"features": columns}
+    return {"columns": columns, "features": run.model.ranker.coef_.shape[1]}
+
+
+def _too_good(run: "Run") -> str | None:
+    """Say which column moves scores most where rows are ranked too well to be true."""
+    auc = run.progressive_auc()[1]
+    if not run.model.takes_tables() or not auc > _TOO_GOOD:
+        return None
+    effects = run.model.ranker.effects()
+    name = effects.terms[int(effects.moves().argmax())].name
+    return (
+        f"an AUC of {auc:.4f} is seldom true: {name!r} moves scores most. If it is not known before "
+        "the label is, leave it out by --drop."
+    )
+
+
 def _result(run: "Run", output: Path) -> dict[str, Any]:
     ranker, progress = run.model.ranker, run.progress
     return _held_out(run) | {
@@ -213,7 +236,7 @@ def _result(run: "Run", output: Path) -> dict[str, Any]:
         "progressive_auc": shown(run.progressive_auc()[1]),
         "progressive_auc_interval": [shown(end) for end in ranker.progressive_auc_interval_],
         "recent_auc": shown(ranker.recent_auc_),
-        "features": int(ranker.n_features_in_),
+        **_widths(run),
         "C": getattr(ranker, "C_", getattr(ranker, "C", None)),
         "model": str(output),
     }

@@ -151,12 +151,12 @@ def result_in_words(facts: dict[str, Any]) -> str:
     Examples
     --------
     >>> print(result_in_words({
-    ...     "rows": 6339, "positives": 1682, "positive": "Yes", "skipped": 0, "features": 20, "C": 0.5,
+    ...     "rows": 6339, "positives": 1682, "positive": "Yes", "skipped": 0, "columns": 20, "features": 94,
     ...     "progressive_auc": 0.83412, "progressive_auc_interval": [0.82, 0.85], "recent_auc": 0.84,
     ...     "model": "churn.model", "held_out": {"rows": 704, "positives": 187, "auc": 0.84,
-    ...     "auc_low": 0.81, "auc_high": 0.87, "average_precision": 0.65},
+    ...     "auc_low": 0.81, "auc_high": 0.87, "average_precision": 0.65}, "C": 0.5,
     ... }))
-    Learned from 6,339 rows, 1,682 of them positive (26.53%), labelled 'Yes', 20 features, C 0.5.
+    Learned from 6,339 rows, 1,682 of them positive (26.53%), labelled 'Yes', 20 columns as 94 features.
     AUC 0.8341 (0.8200 to 0.8500) on rows before they were learned from; on the last ones 0.8400.
     AUC 0.8400 (0.8100 to 0.8700) on 704 rows held out; average precision 0.6500.
     Model: churn.model
@@ -167,8 +167,8 @@ def result_in_words(facts: dict[str, Any]) -> str:
         f"Learned from {facts['rows']:,} rows, {facts['positives']:,} of them positive ({share:.2%}), "
         f"labelled {facts['positive']!r}"
         + (f" ({skipped:,} malformed ones skipped)" if skipped else "")
-        + f", {facts['features']:,} features"
-        + (f", C {facts['C']:g}." if facts["C"] is not None else ".")
+        + ", "
+        + _wide(facts)
     ]
     if auc is not None:
         lately = facts["recent_auc"]
@@ -188,6 +188,13 @@ def result_in_words(facts: dict[str, Any]) -> str:
             f"{held['rows']:,} rows held out; average precision {held['average_precision']:.4f}."
         )
     return "\n".join([*lines, f"Model: {facts['model']}"])
+
+
+def _wide(facts: dict[str, Any]) -> str:
+    features = f"{facts['features']:,} features"
+    if "columns" in facts:
+        return f"{facts['columns']:,} columns as {features}."
+    return features + (f", C {facts['C']:g}." if facts["C"] is not None else ".")
 
 
 def _between(low: float | None, high: float | None) -> str:

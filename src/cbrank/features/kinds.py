@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbrank.features.dates import parsed_time
-from cbrank.features.table import Column, Times, Words, in_words, is_empty, number_text
-from cbrank.features.words import is_gap_word, without_gap_words
+from cbrank.features.table import Column, Times, Words, in_words, is_empty, is_gap_word, number_text
+from cbrank.features.words import without_gap_words
 
 KINDS = ("number", "word", "time", "text", "drop")
 

@@ -13,6 +13,9 @@ from cbrank.texts import Texts, has_twins
 Numbers = NDArray[np.float64]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# What people write into a cell that they leave empty, in small letters.
+GAP_WORDS = frozenset({"", "?", "na", "n/a", "#n/a", "null", "none", "nan", "nat", "<na>", "-"})
+
 _MOST_ROWS = 2**40  # of a table in a model file: no memory holds more
 
 
@@ -341,3 +344,14 @@ def time_text(seconds: float) -> str:
         return number_text(seconds)
     text = moment.isoformat()
     return text.removesuffix("T00:00:00")
+
+
+def is_gap_word(value: str) -> bool:
+    """Say whether a word stands for an empty cell.
+
+    Examples
+    --------
+    >>> is_gap_word("N/A"), is_gap_word("Oslo")
+    (True, False)
+    """
+    return len(value) <= 5 and value.lower() in GAP_WORDS

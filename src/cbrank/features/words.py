@@ -9,14 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbrank.features.ledger import Ledger, Reader, Writer
-from cbrank.features.table import Words
+from cbrank.features.table import Words, is_gap_word
 from cbrank.texts import coded
 
 BUCKETS = 32  # features that the words beyond the limit share
 _ONCE = 4  # times the limit of categories: so many words met only once, and the column is hashed
-
-# What people write into a cell that they leave empty, in small letters.
-GAP_WORDS = frozenset({"", "?", "na", "n/a", "#n/a", "null", "none", "nan", "nat", "<na>", "-"})
 
 
 def without_gap_words(column: Words) -> Words:
@@ -28,17 +25,6 @@ def without_gap_words(column: Words) -> Words:
     places = np.append(places[1:], np.int32(-1))
     places[gaps] = -1
     return Words(places[column.codes], column.values, column.declared)
-
-
-def is_gap_word(value: str) -> bool:
-    """Say whether a word stands for an empty cell.
-
-    Examples
-    --------
-    >>> is_gap_word("N/A"), is_gap_word("Oslo")
-    (True, False)
-    """
-    return len(value) <= 5 and value.lower() in GAP_WORDS
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 import cbrank
 from cbrank.features.crosses import Coarse
 from cbrank.features.curves import NumberColumn, Pieces
-from cbrank.features.table import Words
+from cbrank.features.table import GAP_WORDS, Words
 from cbrank.features.text import TextColumn
 from cbrank.features.times import LONGEST, PARTS, TimeColumn
-from cbrank.features.words import BUCKETS, GAP_WORDS, WordColumn
+from cbrank.features.words import BUCKETS, WordColumn
 from cbrank.onnx.graph import Graph, Port
 from cbrank.rankers.additive import AdditiveRanker
 from cbrank.rankers.scorer import Calibration

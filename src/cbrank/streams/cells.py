@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbrank import kernels
-from cbrank.features.table import Column, Words, number_text
-from cbrank.features.words import is_gap_word
+from cbrank.features.table import Column, Words, is_gap_word, number_text
 
 _FOREIGN = "cp1252"
 

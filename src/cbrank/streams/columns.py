@@ -209,7 +209,7 @@ class Columns:
             Its name. Of a table that is taken as it comes it may be any.
         """
         if self.numeric_ is None:
-            raise ValueError("svmlight text has no columns to write beside scores.")
+            raise ValueError("svmlight text has no columns that could be named.")
         if column in self.numeric_:
             raise ValueError(
                 f"column {column!r} is a feature of the model and cannot be the id too."

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from cbrank.features.words import is_gap_word
+from cbrank.features.table import is_gap_word
 
 SEPARATORS = (",", ";", "\t", "|")
 _ROWS = 100  # that are looked at

@@ -7,8 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from cbrank.features.table import Table
-from cbrank.features.words import GAP_WORDS
+from cbrank.features.table import GAP_WORDS, Table
 from cbrank.streams import cells
 from cbrank.streams.columns import Columns
 from cbrank.streams.dialect import numbered, with_names

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cbrank.features.table import Table, in_words
-from cbrank.features.words import is_gap_word
+from cbrank.features.table import Table, in_words, is_gap_word
 from cbrank.streams import Chunk, TableColumns, open_stream
 from cbrank.streams.labels import canonical
 from cbrank.training.order import LabelOrder
@@ -30,7 +29,7 @@ class Holdout(NamedTuple):
     Examples
     --------
     >>> Holdout(0.5, seed=0).mask(2, 3)
-    array([ True, False, False])
+    array([False, False,  True])
     """
 
     share: float
