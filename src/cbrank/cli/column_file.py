@@ -35,8 +35,8 @@ def taken(model: "Model", rows: "Table") -> list[Taken]:
     from cbrank.features.kinds import gaps_of  # noqa: PLC0415
     from cbrank.features.table import in_words  # noqa: PLC0415
 
-    encoder, found = model.ranker.encoder_, list[Taken]()
-    for (name, kind), column in zip(encoder.kinds_.items(), rows.columns, strict=True):
+    kinds, found = model.ranker.encoder_.kinds_.values(), list[Taken]()
+    for name, kind, column in zip(model.columns.numeric_ or (), kinds, rows.columns, strict=True):
         words = in_words(column[:100])
         filled = [int(code) for code in words.codes if code >= 0]
         example = words.values[filled[0]] if filled else ""

@@ -18,7 +18,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from cbrank.features.containers import read_table
 from cbrank.features.crosses import Coarse, Cross, Evidence
 from cbrank.features.encoding import Encoding, Known, Settings, is_text
-from cbrank.features.table import Table
+from cbrank.features.table import Column, Table
 from cbrank.locking import Owner
 
 _FIRST, _BLOCK = 256, 1024  # rows that `partial_fit` learns from at a time
@@ -477,6 +477,27 @@ class TableEncoder(Owner, TransformerMixin, BaseEstimator):
         {'age': array([1])}
         """
         return self._current().misfits(table)
+
+    def as_decided(self, table: Table) -> list[Column]:
+        """Return columns as what they were decided to be; cells that are not are gaps.
+
+        Parameters
+        ----------
+        table : Table
+            Rows that `read` returned.
+
+        Returns
+        -------
+        list of ndarray, Words or Times
+            The columns.
+
+        Examples
+        --------
+        >>> encoder = TableEncoder().fit({"age": [31, 45, 27] * 10})
+        >>> encoder.as_decided(encoder.read({"age": ["31.0", "old", None]}))
+        [array([31., nan, nan])]
+        """
+        return self._current().as_decided(table)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the features.

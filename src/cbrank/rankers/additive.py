@@ -17,7 +17,7 @@ from cbrank.parameters import ADDITIVE, Table
 from cbrank.rankers import checks, halving
 from cbrank.rankers.effects import Curve, Effects, Map
 from cbrank.rankers.growing import BENDS, CROSSES, LINE, MOST_ASKED, ROOM
-from cbrank.rankers.reasons import Reason, reasons_of, sentence
+from cbrank.rankers.reasons import MOST_NAMED, Reason, reasons_of, sentence
 from cbrank.rankers.tabular import TabularRanker
 
 Floats = NDArray[np.float64]
@@ -379,7 +379,7 @@ class AdditiveRanker(TabularRanker):
             scores = now._scores(now._check_rows(among, reset=False))
             count = len(scores) + (score not in scores)
             text = f"ranked {1 + int((scores > score).sum()):,} of {count:,}"
-        return f"{text}: {sentence(reasons_of(now.effects(), table, row, 5)[0])}"
+        return f"{text}: {sentence(now._reasons(table, row, MOST_NAMED)[0])}"
 
     def reasons(self, X: Any, most: int = 3) -> list[list[Reason]]:
         """Return what moved the score of each row most, away from that of a typical row.
@@ -412,4 +412,8 @@ class AdditiveRanker(TabularRanker):
         check_is_fitted(self)
         now = self._of_now()
         table = X if isinstance(X, Rows) else now._read(X, reset=False)
-        return reasons_of(now.effects(), table, now._encoded(table), most)
+        return now._reasons(table, now._encoded(table), most)
+
+    def _reasons(self, table: Rows, encoded: Any, most: int) -> list[list[Reason]]:
+        cells = Rows(table.names, self._encoder.as_decided(table))
+        return reasons_of(self.effects(), cells, encoded, most)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cbrank.features.table import Column, Table, Words, in_words, number_text
 from cbrank.rankers.effects import OTHER, Effects, Term
 
-_MOST_NAMED = 5  # terms of a sentence
+MOST_NAMED = 5  # terms of a sentence
 _SLIGHT = 0.05  # of the largest: what moves a row less is not in its sentence
 _LONGEST = 24  # letters of a value in words; a longer one is cut
 _LONGEST_NUMBER = 8  # letters; a longer one is rounded
@@ -62,7 +62,7 @@ class Reason(NamedTuple):
                 return f"{self.column}={short}"
             case number:
                 text = number_text(number)
-                return f"{self.column}={text if len(text) <= _LONGEST_NUMBER else f'{number:.4g}'}"
+                return f"{self.column}={text if len(text) <= _LONGEST_NUMBER else f'{number:.6g}'}"
 
     def __str__(self) -> str:
         return f"{self.phrase()} {self.contribution:+.3g}"
@@ -76,7 +76,7 @@ def reasons_of(effects: Effects, table: Table, rows: Any, most: int) -> list[lis
     effects : Effects
         What columns do to scores.
     table : Table
-        The rows.
+        The rows, in columns as they were decided to be.
     rows : ndarray or csr_array of shape (n_rows, n_features)
         The same, encoded.
     most : int
@@ -91,7 +91,9 @@ def reasons_of(effects: Effects, table: Table, rows: Any, most: int) -> list[lis
     names = [_name(effects, term, table) for term in effects.terms]
     return [
         [
-            Reason(names[at], _value(effects, effects.terms[at], cells, rows, row), float(added[at]))
+            Reason(
+                names[at], _value(effects, effects.terms[at], cells, rows, row), float(added[at])
+            )
             for at in largest(added, most)
         ]
         for row, added in enumerate(effects.added(rows))
@@ -131,7 +133,7 @@ def sentence(reasons: Sequence[Reason]) -> str:
     digits = max(0, 1 - floor(log10(size)))
     return ", ".join(
         f"{reason.phrase()} {reason.contribution:+.{digits}f}"
-        for reason in reasons[:_MOST_NAMED]
+        for reason in reasons
         if abs(reason.contribution) >= _SLIGHT * size
     )
 

@@ -123,6 +123,7 @@ class Model:
                 columns = modelfile.restore("columns", arrays, facts)
             else:
                 columns = columns_of(steps[-1])
+                vars(steps[-1]).pop("feature_names_in_", None)  # columns are matched by name
             match [*steps, columns]:
                 case [None | StreamScaler() as scaler, Ranker() as ranker, Columns()]:
                     _fit_together(ranker, columns)
@@ -192,12 +193,13 @@ class Model:
         """
         assert chunk.y is not None
         X: Any = chunk.X
+        begun = self.ranker.__sklearn_is_fitted__()
         if self.takes_tables():
-            X = Table(self.columns.numeric_ or (), X.columns)  # whose names mixing does not keep
+            named = not begun or hasattr(self.ranker, "feature_names_in_")
+            X = Table(self.columns.numeric_ or (), X.columns, named)  # mixing does not keep names
         elif self.scaler is not None:
             X = self.scaler.learn_transform(X)
         self._make_room(X.shape[1])
-        begun = self.ranker.__sklearn_is_fitted__()
         if isinstance(self.columns, TableColumns) and self.columns.kinds_ and not begun:
             self.ranker.set_params(kinds=self.columns.kinds_)
         classes = self.ranker.classes_ if begun else np.array([0, 1])
