@@ -291,12 +291,13 @@ class Columns:
     ) -> tuple[Roles, list[str]]:
         """Return the roles of the columns of a file, and notes for the user about them."""
         refuse_twins(header, name)
-        notes = self._name_columns(header, name) if self._nameless else []
-        self.expect(sparse=False, name=name, learn=learn)
+        if not self._nameless:
+            self.expect(sparse=False, name=name, learn=learn)
         if self.label is None and labelled:
             raise ValueError(
                 f"{name}: which column is the label? Give `label=...`. {listed(header)}"
             )
+        notes = self._name_columns(header, name) if self._nameless else []
         if self.numeric_ is None:
             self._learn_header(header, name)
         else:
