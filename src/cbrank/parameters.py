@@ -311,7 +311,8 @@ _WIDE_COVARIANCE = Parameter(
     "whose features are many.",
 )
 
-ADDITIVE: Table = (
+# What columns of a table become.
+ENCODING: Table = (
     Parameter("pieces", (COUNT,), 8, "Pieces of the curve of a column of numbers."),
     Parameter(
         "crosses",
@@ -335,5 +336,8 @@ ADDITIVE: Table = (
         "Categories of a column that have features of their own; the words of a column with more share "
         "32.",
     ),
+)
+ADDITIVE: Table = (
+    *ENCODING,
     *(_WIDE_COVARIANCE if parameter.name == "covariance" else parameter for parameter in CBR),
 )

@@ -91,3 +91,21 @@ def test_an_array_that_is_missing_is_missed(saved):
         rest = {key: array for key, array in arrays.items() if key != name}
         with pytest.raises(ModelFileError):
             restore("model", rest, facts)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"crosses": 0},
+        {"pieces": 1},
+        {"crosses": 0, "pieces": 1, "max_categories": 1},
+        {"kinds": {0: "drop"}},
+        {"crosses": [(0, 1)]},
+    ],
+    ids=str,
+)
+def test_any_parameter_of_tables_can_be_saved(asked):
+    ranker = AdditiveRanker(**asked, random_state=0).partial_fit(X, Y)
+    again = restore("model", *copy.deepcopy(gather(model=ranker)))
+    np.testing.assert_array_equal(again.decision_function(X), ranker.decision_function(X))
+    np.testing.assert_array_equal(again.partial_fit(X, Y).coef_, ranker.partial_fit(X, Y).coef_)

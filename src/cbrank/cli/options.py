@@ -245,17 +245,29 @@ def several(option: str, check: Callable[[str], str], text: str) -> Decorator:
     )
 
 
-class _Kinds(click.ParamType[tuple[str, str]]):
-    """Columns and what they are."""
+class _Kinds(click.ParamType[list[tuple[str, str]]]):
+    """Columns, or patterns of them, and what they are.
+
+    Examples
+    --------
+    >>> _Kinds().convert("zip,code*=category,note=drop", None, None)
+    [('zip', 'category'), ('code*', 'category'), ('note', 'drop')]
+    """
 
     name = "kinds"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, str]:
-        columns, equals, kind = value.rpartition("=")
-        if not equals or kind not in KINDS:
+    def convert(self, value: Any, param: Any, ctx: Any) -> list[tuple[str, str]]:
+        found, waiting = list[tuple[str, str]](), list[str]()
+        for part in value.split(","):
+            column, equals, kind = part.rpartition("=")
+            waiting.append((column if equals else kind).strip())
+            if equals and kind in KINDS:
+                found += [(name, kind) for name in waiting if name]
+                waiting = []
+        if waiting or not found:
             kinds = ", ".join(KINDS)
             self.fail(f"{value!r}: write COLUMN=KIND, where KIND is one of {kinds}.", param, ctx)
-        return columns, kind
+        return found
 
 
 # What the command line calls the kinds of columns, and what the library does.
@@ -264,12 +276,13 @@ KINDS = {"number": "number", "category": "word", "text": "text", "date": "time",
 
 def kinds_of(given: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return what columns are as the library says it, by name or pattern."""
-    return {
-        name.strip(): KINDS[kind]
-        for columns, kind in given
-        for name in columns.split(",")
-        if name.strip()
-    }
+    return {column: KINDS[kind] for column, kind in given}
+
+
+def _joined(
+    _ctx: click.Context, _param: click.Parameter, value: Sequence[list[tuple[str, str]]]
+) -> list[tuple[str, str]]:
+    return [each for some in value for each in some]
 
 
 class _Categories(click.ParamType[tuple[str, str | list[str]]]):
@@ -299,6 +312,7 @@ columns = together(
         "kinds",
         type=_Kinds(),
         multiple=True,
+        callback=_joined,
         metavar="COLUMNS=KIND",
         help="What columns are: number, category, text, date or drop. Several with commas between "
         "them, or by patterns such as 'x*'; may be repeated.",

@@ -19,12 +19,12 @@ from cbrank.cli.options import (
     reading,
     scheduler,
 )
-from cbrank.parameters import ADDITIVE, CBR
+from cbrank.parameters import CBR, ENCODING
 
 if TYPE_CHECKING:
     from cbrank.training import Model
 
-_LEARNER = tuple(parameter.name for parameter in (*ADDITIVE[:4], *CBR) if parameter.is_option)
+_LEARNER = tuple(parameter.name for parameter in (*ENCODING, *CBR) if parameter.is_option)
 _SHAPES: dict[str, dict[str, Any]] = {
     "auto": {},
     "linear": {"pieces": 1, "crosses": 0},
@@ -51,7 +51,7 @@ _FLAGS = {"kinds": "--as", "column_file": "--columns"}
     show_default=True,
     help="Of effects in a table: lines, curves, or curves and crosses of columns, which is auto.",
 )
-@parameter_options((*ADDITIVE[:4], *CBR))
+@parameter_options((*ENCODING, *CBR))
 @click.option(
     "--scale",
     type=click.Choice(["standard", "unit", "maxabs", "none"]),
@@ -79,7 +79,7 @@ def command(output: Path, **options: Any) -> None:
 
     \b
     cbrank train churn.csv --label Churn -o churn.model
-    cbrank train churn.csv --label Churn --as zip=category,'code*=drop' --holdout 10% -o churn.model
+    cbrank train churn.csv --label Churn --as 'zip,code*=category' --holdout 10% -o churn.model
     cbrank train 'day*.csv.gz' --label clicked --positive yes -o clicks.model
     cbrank train big.svm.zst --covariance diagonal -o big.model \\
         --checkpoint big.ckpt --every 10m --resume

@@ -34,6 +34,8 @@ _PARTS = {
     "_halving": "race",
 }
 
+_SIZES = "buffer_size", "rank"  # parameters that arrays are as long as
+
 
 class Stateful(Owner, LinearScorer):
     """A ranker as the other packages know it."""
@@ -349,7 +351,7 @@ class Stateful(Owner, LinearScorer):
         first._validate_params()
         sizes = {state_checks.WIDTH: n_features} | {
             name: getattr(first, name)
-            for name in cls._shape_parameters
+            for name in _SIZES
             if isinstance(getattr(first, name, None), Integral)
         }
         ranker: Self = state_checks.small_ranker(first, arrays, sizes, sparse, classes)
