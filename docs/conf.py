@@ -75,7 +75,7 @@ html_sidebars = {"changelog": [], "gallery/plot_*": []}  # room for a hundred co
 html_theme_options = {
     "logo": {"text": "cbrank"},
     "navbar_align": "left",
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],

@@ -5,7 +5,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cbrank.cli.options import KINDS
+from cbrank.cli.options import KINDS, KINDS_IN_WORDS
 
 if TYPE_CHECKING:
     from cbrank.features import Table
@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 30  # columns of the printed table
 _WIDEST = 24  # letters of a cell
-_WORDS = {kind: word for word, kind in KINDS.items()}
-_WORDS |= {"empty": "empty so far", "drop": "left out"}
+_WORDS = KINDS_IN_WORDS | {"empty": "empty so far", "drop": "left out"}
 _INTRODUCTION = """\
 # What cbrank takes columns for: "number", "category", "text", "date" or "drop".
 # Edit it, and train again with --columns and this file.

@@ -272,6 +272,7 @@ class _Kinds(click.ParamType[list[tuple[str, str]]]):
 
 # What the command line calls the kinds of columns, and what the library does.
 KINDS = {"number": "number", "category": "word", "text": "text", "date": "time", "drop": "drop"}
+KINDS_IN_WORDS = {kind: word for word, kind in KINDS.items()}
 
 
 def kinds_of(given: Iterable[tuple[str, str]]) -> dict[str, str]:
