@@ -72,6 +72,73 @@ def _refuse_outside(
         )
 
 
+def numeric_rows(
+    estimator: Any, X: Any, *, reset: bool, finite: bool = True, wider: bool = False
+) -> Any:
+    """Return rows as float64, C-ordered or CSR, with as many features as the estimator knows.
+
+    Parameters
+    ----------
+    estimator : object
+        What takes the rows; if `reset`, it gets the number of features and their names.
+    X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        Rows; those that are in order are not copied.
+    reset : bool
+        Whether these are the first rows.
+    finite : bool, default=True
+        Whether NaN and infinity are refused.
+    wider : bool, default=False
+        Whether there may be any number of features, which the estimator is then not told of.
+
+    Returns
+    -------
+    ndarray or sparse matrix of shape (n_samples, n_features)
+        The rows.
+    """
+    if _is_in_order(X, finite=finite) and (wider or _fits(estimator, X.shape[1], reset)):
+        return X
+    from sklearn.utils.validation import check_array, validate_data  # noqa: PLC0415
+
+    form: dict[str, Any] = {
+        "accept_sparse": "csr",
+        "dtype": np.float64,
+        "order": "C",
+        "ensure_all_finite": finite,
+    }
+    return check_array(X, **form) if wider else validate_data(estimator, X, reset=reset, **form)
+
+
+def _fits(estimator: Any, width: int, reset: bool) -> bool:
+    """Say whether an estimator takes rows without names of this width; if `reset`, it does from now."""
+    if hasattr(estimator, "feature_names_in_"):
+        return False
+    if reset:
+        estimator.n_features_in_ = width
+    return bool(estimator.n_features_in_ == width)
+
+
+def _is_in_order(X: Any, *, finite: bool) -> bool:
+    """Say whether rows are plainly such as learners take: float64, C-ordered or CSR, and some."""
+    if type(X) is np.ndarray:
+        sound, values = X.flags.c_contiguous, X
+    elif getattr(X, "format", None) == "csr":
+        sound, values = True, X.data
+    else:
+        return False
+    if not (sound and X.ndim == 2 and min(X.shape) > 0 and values.dtype == np.float64):
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return not finite or bool(np.isfinite(values.sum()))
+
+
+def is_plainly_binary(y: Any) -> bool:
+    """Say whether this is a column of whole numbers or texts, two different ones at most."""
+    if type(y) is not np.ndarray or y.ndim != 1 or y.dtype.kind not in "biuU" or not y.size:
+        return False
+    others = y[y != y[0]]
+    return not others.size or bool((others == others[0]).all())
+
+
 def canonical(X: Any) -> Any:
     """Return CSR with rising indices in each row; the caller's own is not touched.
 

@@ -1,7 +1,42 @@
 """Libraries that only some features need: imported at their use, with the cure if missing."""
 
 import importlib
+import sys
 from typing import Any
+
+_UNWANTED = set[str]()
+
+
+def do_without(module: str) -> None:
+    """Let this process do without a library wherever there is another way.
+
+    Parameters
+    ----------
+    module : str
+        Its name; it must not have been needed yet.
+    """
+    _UNWANTED.add(module)
+
+
+def is_wanted(module: str) -> bool:
+    """Say whether a library may be imported where there is another way.
+
+    Parameters
+    ----------
+    module : str
+        Its name.
+
+    Returns
+    -------
+    bool
+        True unless `do_without` was called; True as well if the library is imported already.
+
+    Examples
+    --------
+    >>> is_wanted("sklearn")
+    True
+    """
+    return module in sys.modules or module not in _UNWANTED
 
 
 def can_import(module: str) -> bool:

@@ -6,6 +6,7 @@ with the constructor. Nothing heavy is imported here, for ``cbrank train --help`
 """
 
 import inspect
+import math
 import textwrap
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
@@ -78,6 +79,53 @@ class Parameter(NamedTuple):
 
 
 Table = tuple[Parameter, ...]
+
+
+def is_plainly(kinds: tuple[Kind, ...], value: Any) -> bool:
+    """Say whether a value is beyond doubt of one of these kinds; of others scikit-learn judges.
+
+    Parameters
+    ----------
+    kinds : tuple of Kind
+        What a parameter may be.
+    value : object
+        Its value.
+
+    Returns
+    -------
+    bool
+        False if it is not, and where it takes more to tell.
+
+    Examples
+    --------
+    >>> is_plainly((POSITIVE, "auto"), 0.5), is_plainly((POSITIVE, "auto"), -0.5)
+    (True, False)
+    """
+    return any(_is_plainly(kind, value) for kind in kinds)
+
+
+def _is_plainly(kind: Kind, value: Any) -> bool:
+    match kind:
+        case Number():
+            return type(value) in (int, kind.type) and _is_between(value, kind)
+        case Other(check="boolean"):
+            return type(value) is bool
+        case Other(check="random_state"):
+            return type(value) is int and 0 <= value < 2**32
+        case Other(check=type()):
+            return type(value) is kind.check
+        case _:
+            return type(value) is type(kind) and value == kind
+
+
+def _is_between(value: float, kind: Number) -> bool:
+    low = -math.inf if kind.low is None else kind.low
+    high = math.inf if kind.high is None else kind.high
+    return (
+        low < value < high
+        or (value == kind.low and kind.closed in ("left", "both"))
+        or (value == kind.high and kind.closed in ("right", "both"))
+    )
 
 
 def _kind_text(kind: Kind) -> str:

@@ -1,13 +1,15 @@
 """Tables of parameters against the constructors that they stand for."""
 
 import inspect
+import math
 import typing
 
 import pytest
 from numpydoc.docscrape import ClassDoc
+from sklearn.utils._param_validation import make_constraint
 
 from cbrank import parameters, rankers
-from cbrank.parameters import Number, Parameter
+from cbrank.parameters import Number, Parameter, is_plainly
 
 RANKERS = [getattr(rankers, name) for name in rankers.__all__]
 
@@ -54,6 +56,32 @@ def test_what_is_not_in_the_table_is_refused(ranker):
             ranker(**{parameter.name: object()}).fit([[0.0], [1.0]], [0, 1])
     with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
         ranker(colour="red")
+
+
+@pytest.mark.parametrize("ranker", RANKERS)
+def test_what_is_plainly_in_the_table_scikit_learn_takes_too(ranker):
+    numbers = [-1, 0, 1, 2, 50, 2**32, -0.5, 0.0, 0.5, 0.7, 1.0, 1.5, math.inf, -math.inf, math.nan]
+    values = [
+        *numbers,
+        None,
+        True,
+        False,
+        {},
+        {0: 1.0},
+        [],
+        "auto",
+        "fifo",
+        "full",
+        "balanced",
+        "no",
+    ]
+    accepted = 0
+    for name, checks in ranker()._parameter_constraints.items():
+        for value in values:
+            if is_plainly(ranker.KINDS[name], value):
+                assert any(make_constraint(check).is_satisfied_by(value) for check in checks)
+                accepted += 1
+    assert accepted > 10
 
 
 def test_defaults_are_written_as_people_write_them():

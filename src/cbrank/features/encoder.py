@@ -4,22 +4,19 @@ import warnings
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from itertools import pairwise
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils._param_validation import Interval
-from sklearn.utils._set_output import _get_output_config
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from cbrank.estimator import Estimator, TransformerMixin, check_is_fitted
 from cbrank.features.containers import read_table
 from cbrank.features.crosses import Coarse, Cross, Evidence
 from cbrank.features.encoding import Encoding, Known, Settings, is_text
 from cbrank.features.table import Column, Table
 from cbrank.locking import Owner
+from cbrank.parameters import COUNT, Kind, Number, Other
 
 _FIRST, _BLOCK = 256, 1024  # rows that `partial_fit` learns from at a time
 _FIRST_OF_ALL = 512  # rows of the first block of `fit`
@@ -27,7 +24,7 @@ _MOST_PIECES = 1024
 _WAITING = "waiting."
 
 
-class TableEncoder(Owner, TransformerMixin, BaseEstimator):
+class TableEncoder(Owner, TransformerMixin, Estimator):
     """Turn tables as they come into sparse rows of numbers, which a linear ranker can learn from.
 
     What each column is, is decided from the first rows: a number (a line, and pieces between knots,
@@ -85,10 +82,10 @@ class TableEncoder(Owner, TransformerMixin, BaseEstimator):
     _settled: int
     n_features_in_: int
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "pieces": [Interval(Integral, 1, _MOST_PIECES, closed="both")],
-        "kinds": [dict, None],
-        "max_categories": [Interval(Integral, 1, None, closed="left")],
+    KINDS: ClassVar[dict[str, tuple[Kind, ...]]] = {
+        "pieces": (Number(int, 1, _MOST_PIECES, closed="both"),),
+        "kinds": (Other("dict", dict), None),
+        "max_categories": (COUNT,),
     }
 
     def __init__(
@@ -390,6 +387,8 @@ class TableEncoder(Owner, TransformerMixin, BaseEstimator):
             The features.
         """
         check_is_fitted(self)
+        from sklearn.utils._set_output import _get_output_config  # noqa: PLC0415
+
         output = _get_output_config("transform", self)["dense"]
         if output != "default":
             raise ValueError(
@@ -513,7 +512,10 @@ class TableEncoder(Owner, TransformerMixin, BaseEstimator):
             Such as "age", "age: 23 to 31", "age: missing", "city=Oslo", "when: weekday=Mon".
         """
         check_is_fitted(self)
-        _check_feature_names_in(self, input_features, generate_names=False)
+        if input_features is not None:
+            from sklearn.utils.validation import _check_feature_names_in  # noqa: PLC0415
+
+            _check_feature_names_in(self, input_features, generate_names=False)
         return self._current().ledger.names()
 
     # In model files ------------------------------------------------------------------------------

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from sklearn.pipeline import Pipeline
-
 from cbrank import modelfile
 from cbrank.rankers.base import Ranker
 from cbrank.streams import Columns, StreamScaler
@@ -50,12 +48,11 @@ class Contents:
             model = Model.restore(path, arrays, facts)
             return cls(path, model.ranker, model.scaler, model.columns, facts)
         try:
-            whole = modelfile.restore("model", arrays, facts)
+            steps = modelfile.restore_steps("model", arrays, facts)
         except modelfile.ModelFileError as error:
             raise modelfile.ModelFileError(
                 f"{path} does not hold a sound model: {error}."
             ) from None
-        steps = [step for _, step in whole.steps] if isinstance(whole, Pipeline) else [whole]
         scaler, ranker = [None, *steps][-2:]
         if len(steps) > 2 or not isinstance(scaler, StreamScaler | None):
             raise modelfile.ModelFileError(f"{path} is not one ranker with at most one scaler.")

@@ -1,8 +1,8 @@
 """Numba's decorators, set up once for all kernels.
 
 ``@jit`` is for functions that other compiled functions call; ``@kernel`` is for the entry points
-that Python calls, whose machine code is kept on disk. A failing disk cache never fails a fit: with
-an unwritable folder, a damaged file or a full disk the kernel is compiled in memory.
+that Python alone calls, whose machine code is kept on disk. A failing disk cache never fails a fit:
+with an unwritable folder, a damaged file or a full disk the kernel is compiled in memory.
 """
 
 import functools
@@ -12,9 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import llvmlite.binding as llvm
 import numba
 from numba.core import config, event
-from numba.core.caching import FunctionCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.runtime.nrt import rtsys
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -51,6 +53,23 @@ def kernel(function: Function) -> Function:
     return compiled
 
 
+class _MachineCode(CompileResultCacheImpl):
+    """What is kept of a kernel: its machine code, and little else.
+
+    Numba keeps its LLVM code as well, in case another function would have it inlined, and the modules
+    of all functions that were; to parse the one and import the others takes several times as long as
+    to load machine code. Nothing but Python calls a kernel.
+    """
+
+    def reduce(self, compiled: Any) -> tuple[Any, ...]:
+        (name, kind, (code, _)), *facts, environments = super().reduce(compiled)
+        described = compiled.fndesc
+        entries = described.llvm_func_name, described.llvm_cpython_wrapper_name
+        names = llvm.parse_assembly("\n".join(f'@"{entry}" = global i8 0' for entry in entries))
+        in_use = tuple(each for each in environments if each.consts)
+        return (name, kind, (code, names.as_bitcode())), *facts, in_use
+
+
 class _KernelCache(FunctionCache):
     """Numba's disk cache, with another key and without errors.
 
@@ -59,13 +78,21 @@ class _KernelCache(FunctionCache):
     survives a reinstallation, which changes times of files and not their text.
     """
 
+    _impl_class = _MachineCode
+
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         self._cache_file._source_stamp = _sources_digest()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Load machine code, without all that Numba imports first in case it has to compile.
+
+        That takes longer than to load ten kernels. Machine code needs the runtime alone; where it
+        must be compiled after all, Numba imports the rest then.
+        """
         try:
-            return super().load_overload(sig, target_context)
+            rtsys.initialize(target_context)
+            return self._load_overload(sig, target_context)
         except Exception:  # noqa: BLE001
             return None
 

@@ -263,6 +263,11 @@ def follow(said, tested, labels, learners, mix, block, readouts, state, by_score
 @kernel
 def pair_auc(scores: np.ndarray, labels: np.ndarray) -> float:
     """Return the AUC of some scores, ties counted half; one half without rows of both classes."""
+    return _pair_auc(scores, labels)
+
+
+@jit
+def _pair_auc(scores: np.ndarray, labels: np.ndarray) -> float:
     order = np.argsort(scores)
     twice, below, positive, at = 0, 0, 0, 0
     while at < order.size:
@@ -294,7 +299,7 @@ def measure(  # type: ignore[no-untyped-def]
         old = weight[0] * kept
         for k in range(learners.size):
             for r in range(evidence.shape[1]):
-                auc, before = pair_auc(places[k, r], labels), evidence[learners[k], r]
+                auc, before = _pair_auc(places[k, r], labels), evidence[learners[k], r]
                 evidence[learners[k], r] = (old * before + new * auc) / (old + new)
         weight[0] = old + new
     count_places(served, labels, counts, kept)

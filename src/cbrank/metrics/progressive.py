@@ -5,12 +5,11 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_scalar, column_or_1d
 
 from cbrank import kernels
 from cbrank.arrays import refuse_masked
 from cbrank.locking import Owner
-from cbrank.metrics.roc import check_none_missing, forbid
+from cbrank.metrics.roc import as_column, check_none_missing, forbid
 
 
 class ProgressiveAUC(Owner):
@@ -42,7 +41,11 @@ class ProgressiveAUC(Owner):
     """
 
     def __init__(self, window: int = 1000, pos_label: Any = 1) -> None:
-        self.window = int(check_scalar(window, "window", Integral, min_val=1))
+        if type(window) is not int or window < 1:
+            from sklearn.utils import check_scalar  # noqa: PLC0415
+
+            check_scalar(window, "window", Integral, min_val=1)
+        self.window = int(window)
         self.pos_label = pos_label
         self._window = kernels.window_auc.empty(self.window)
 
@@ -131,7 +134,7 @@ def _rows(name: str, values: ArrayLike, dtype: type | None = None) -> NDArray[An
     if isinstance(values, np.ndarray):
         refuse_masked(name, values)
     array = np.array(values, dtype=dtype)
-    return array.reshape(-1) if array.ndim < 2 else column_or_1d(array).copy()
+    return array.reshape(-1) if array.ndim < 2 else as_column(array).copy()
 
 
 def _stream_positives(labels: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:

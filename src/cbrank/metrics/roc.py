@@ -7,10 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_consistent_length, column_or_1d
-from sklearn.utils.multiclass import type_of_target
 
-from cbrank.arrays import refuse_masked
+from cbrank.arrays import is_plainly_binary, refuse_masked
 
 
 class OperatingPoint(NamedTuple):
@@ -253,19 +251,39 @@ def checked(
         "sample_weight": sample_weight,
     }.items():
         refuse_masked(name, values)
-    labels = column_or_1d(y_true)
-    scores = column_or_1d(y_score, dtype=np.float64)
-    check_consistent_length(labels, scores)
+    labels = as_column(y_true)
+    scores = as_column(y_score, np.float64)
+    _refuse_other_length(labels, scores)
     positive = _positives(labels, pos_label)
     forbid(~np.isfinite(scores), scores, "y_score must be finite")
     return positive, scores, _weights(sample_weight, positive)
 
 
+def as_column(values: Any, dtype: type | None = None) -> NDArray[Any]:
+    """Return an array of one dimension; scikit-learn is asked only if this is none."""
+    if type(values) is np.ndarray and values.ndim == 1 and dtype in (None, values.dtype):
+        return values
+    from sklearn.utils import column_or_1d  # noqa: PLC0415
+
+    column: NDArray[Any] = column_or_1d(values, dtype=dtype)
+    return column
+
+
+def _refuse_other_length(one: NDArray[Any], other: NDArray[Any]) -> None:
+    if len(one) != len(other):
+        from sklearn.utils import check_consistent_length  # noqa: PLC0415
+
+        check_consistent_length(one, other)
+
+
 def _positives(labels: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
     check_none_missing(labels)
-    kind = type_of_target(labels, input_name="y_true")
-    if kind != "binary":
-        raise ValueError(f"y_true must be binary; it is {kind}")
+    if not is_plainly_binary(labels):
+        from sklearn.utils.multiclass import type_of_target  # noqa: PLC0415
+
+        kind = type_of_target(labels, input_name="y_true")
+        if kind != "binary":
+            raise ValueError(f"y_true must be binary; it is {kind}")
     classes = np.unique(labels).tolist()
     if len(classes) < 2:
         raise ValueError(f"y_true must hold both classes; all of it is {classes}")
@@ -293,8 +311,8 @@ def _is_label(label: object) -> bool:
 def _weights(sample_weight: ArrayLike | None, positive: NDArray[np.bool_]) -> NDArray[np.float64]:
     if sample_weight is None:
         return np.ones(positive.size)
-    weights: NDArray[np.float64] = column_or_1d(sample_weight, dtype=np.float64)
-    check_consistent_length(positive, weights)
+    weights: NDArray[np.float64] = as_column(sample_weight, np.float64)
+    _refuse_other_length(positive, weights)
     forbid(~(np.isfinite(weights) & (weights >= 0)), weights, "sample_weight must be 0 or more")
     if not (weights[positive].any() and weights[~positive].any()):
         raise ValueError("sample_weight leaves only one class with rows that count")

@@ -11,7 +11,7 @@ from typing import Any
 from cbrank.atomic import atomic_write
 from cbrank.locking import undisturbed
 from cbrank.modelfile.container import ModelFileError, read, write
-from cbrank.modelfile.state import gather, restore
+from cbrank.modelfile.state import gather, restore, restore_steps
 from cbrank.modelfile.values import texts_from_arrays, texts_to_arrays
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "load",
     "read",
     "restore",
+    "restore_steps",
     "save",
     "texts_from_arrays",
     "texts_to_arrays",

@@ -2,12 +2,11 @@
 
 import functools
 import pkgutil
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import Pipeline
 
 from cbrank.methods import ESTIMATORS
 from cbrank.modelfile.container import Arrays, Facts, ModelFileError, brief
@@ -23,9 +22,13 @@ if TYPE_CHECKING:
 # refuses arrays and facts that make no sense.
 PARTS = dict.fromkeys(("Columns", "TableColumns", "StreamScaler"), "cbrank.streams")
 
-_MOST_STEPS = 100  # of a pipeline
+_PIPELINE = "Pipeline"  # scikit-learn's, which is imported only to make one
+_MOST_STEPS = 100
+# Parameters of a pipeline, after which no step can be called.
+_TAKEN = {"steps", "memory", "verbose", "transform_input"}
 _PARAMETERS = "parameters", "began_with"  # facts of a ranker that are values by name
 
+Steps = list[tuple[str, Any]]
 RankerFrom = Callable[["type[Ranker]", Arrays, Facts], "Ranker"]
 
 
@@ -35,7 +38,7 @@ def gather(**objects: Any) -> tuple[Arrays, Facts]:
     Parameters
     ----------
     **objects : object
-        Rankers, pipelines or other `PARTS`, by the names they are to be restored by.
+        Rankers, pipelines or their steps, or other `PARTS`, by the names they are to be restored by.
 
     Returns
     -------
@@ -98,15 +101,56 @@ def restore(name: str, arrays: Arrays, facts: Facts) -> Any:
     CBRanker(C=0.5)
     """
     try:
-        return _from_state(within(name, arrays), take(facts, name, dict))
+        found = _from_state(within(name, arrays), take(facts, name, dict))
     except ValueError as error:
         raise ModelFileError(brief(error)) from None
+    if not isinstance(found, list):
+        return found
+    from sklearn.pipeline import Pipeline  # noqa: PLC0415
+
+    return Pipeline(found)
+
+
+def restore_steps(name: str, arrays: Arrays, facts: Facts) -> list[Any]:
+    """Return the steps of a pipeline of `gather`; of a ranker, the ranker alone.
+
+    Parameters
+    ----------
+    name : str
+        The object's name.
+    arrays, facts : dict
+        The arrays and facts of a file, as for `restore`.
+
+    Returns
+    -------
+    list of object
+        The transformers, if any, and the ranker.
+
+    Raises
+    ------
+    ModelFileError
+        If the arrays and facts are not those of a sound object.
+
+    Examples
+    --------
+    >>> from cbrank import CBRanker
+    >>> ranker = CBRanker(C=0.5).partial_fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
+    >>> restore_steps("model", *gather(model=[("ranker", ranker)]))
+    [CBRanker(C=0.5)]
+    """
+    try:
+        found = _from_state(within(name, arrays), take(facts, name, dict))
+    except ValueError as error:
+        raise ModelFileError(brief(error)) from None
+    return [step for _, step in found] if isinstance(found, list) else [found]
 
 
 def _state(item: Any) -> tuple[Arrays, Facts]:
     name = type(item).__name__
-    if isinstance(item, Pipeline):
-        return _pipeline_state(item)
+    if isinstance(item, list):
+        return _steps_state(item)
+    if _is_pipeline(item):
+        return _steps_state(item.steps)
     if _is_ranker(item):
         return _ranker_state(item)
     if name in PARTS and type(item) is _class(name):
@@ -118,8 +162,8 @@ def _state(item: Any) -> tuple[Arrays, Facts]:
 
 def _from_state(arrays: Arrays, facts: Facts, make: RankerFrom | None = None) -> Any:
     name = take(facts, "class", str)
-    if name == Pipeline.__name__:
-        return _pipeline_from(arrays, facts, make)
+    if name == _PIPELINE:
+        return _steps_from(arrays, facts, make)
     if name in ESTIMATORS:
         return (make or _ranker_from)(_class(name), arrays, facts)
     if name in PARTS:
@@ -143,23 +187,28 @@ def _is_ranker(item: Any) -> bool:
 # Pipelines ----------------------------------------------------------------------------------------
 
 
-def _pipeline_state(pipeline: Pipeline) -> tuple[Arrays, Facts]:
+def _is_pipeline(item: Any) -> bool:
+    module = sys.modules.get("sklearn.pipeline")
+    return module is not None and isinstance(item, module.Pipeline)
+
+
+def _steps_state(given: Steps) -> tuple[Arrays, Facts]:
     arrays: Arrays = {}
     steps = []
-    for number, (name, step) in enumerate(pipeline.steps):
+    for number, (name, step) in enumerate(given):
         own, facts = _state(step)
         arrays |= under(str(number), own)
         steps.append([name, facts])
-    return arrays, {"class": Pipeline.__name__, "steps": steps}
+    return arrays, {"class": _PIPELINE, "steps": steps}
 
 
-def _pipeline_from(arrays: Arrays, facts: Facts, make: RankerFrom | None) -> Pipeline:
-    steps = list[tuple[str, Any]]()
+def _steps_from(arrays: Arrays, facts: Facts, make: RankerFrom | None) -> Steps:
+    steps: Steps = []
     for number, step in enumerate(take(facts, "steps", list)):
         if number == _MOST_STEPS:
             raise ValueError(f"its pipeline has more than {_MOST_STEPS} steps")
         match step:
-            case [str(name), {"class": str(kind)} as own] if kind != Pipeline.__name__:
+            case [str(name), {"class": str(kind)} as own] if kind != _PIPELINE:
                 steps.append((name, _from_state(within(str(number), arrays), own, make)))
             case _:
                 raise ValueError(f"step {number} of its pipeline makes no sense")
@@ -171,9 +220,12 @@ def _pipeline_from(arrays: Arrays, facts: Facts, make: RankerFrom | None) -> Pip
             raise ValueError(f"step {name!r} of its pipeline gives no rows to the next")
         if getattr(step, "n_features_in_", width) != width:
             raise ValueError(f"step {name!r} of its pipeline is not as wide as its ranker")
-    pipeline = Pipeline(steps)
-    pipeline._validate_names([name for name, _ in steps])  # noqa: SLF001
-    return pipeline
+    names = [name for name, _ in steps]
+    if len({*names}) < len(names):
+        raise ValueError(f"the names of the steps of its pipeline are not unique: {names}")
+    if _TAKEN & {*names} or any("__" in name for name in names):
+        raise ValueError(f"the steps of its pipeline cannot have the names {names}")
+    return steps
 
 
 # Rankers ------------------------------------------------------------------------------------------
@@ -182,6 +234,8 @@ def _pipeline_from(arrays: Arrays, facts: Facts, make: RankerFrom | None) -> Pip
 def _ranker_state(ranker: "Ranker") -> tuple[Arrays, Facts]:
     """Return the arrays of a ranker, not copied, and the facts about it."""
     if not ranker.__sklearn_is_fitted__():
+        from sklearn.exceptions import NotFittedError  # noqa: PLC0415
+
         raise NotFittedError(
             f"This {type(ranker).__name__} has learned nothing yet: fit it before it is saved."
         )

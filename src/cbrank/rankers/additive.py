@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
+from cbrank.estimator import check_is_fitted
 from cbrank.features.table import Table as Rows
 from cbrank.parameters import ADDITIVE, Table
 from cbrank.rankers import checks, halving

@@ -10,11 +10,10 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
 from cbrank import kernels
 from cbrank.arrays import canonical, refuse_unsound
+from cbrank.estimator import check_random_state
 from cbrank.rankers import checks, record
 from cbrank.rankers.parts import to_its_end, uninterrupted
 from cbrank.rankers.state import Stateful
@@ -481,6 +480,8 @@ class Ranker(Stateful):
     def _warn_if_diverged(self, stacklevel: int = 3) -> None:
         diverged = getattr(getattr(self, "_model", None), "diverged", None)
         if diverged is not None and diverged[0]:
+            from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
+
             warnings.warn(
                 f"{type(self).__name__} diverged at row {diverged[0]} of its stream: "
                 "its step is too large for the scale of these columns. The weights are kept as "

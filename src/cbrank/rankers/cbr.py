@@ -10,9 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
-from sklearn.utils.validation import check_is_fitted
 
 from cbrank import kernels
+from cbrank.estimator import check_is_fitted
 from cbrank.parameters import BUFFER_AT_FIRST, BUFFER_LATER, CBR, Table
 from cbrank.rankers import halving, record
 from cbrank.rankers.base import DENSE_BLOCK, Batch, Ranker

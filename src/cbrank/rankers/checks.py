@@ -1,46 +1,18 @@
 """Checks of what callers pass in. Errors name the row and the column."""
 
 from collections.abc import Mapping
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    check_consistent_length,
-    column_or_1d,
-    validate_data,
-)
 
-from cbrank.arrays import canonical, refuse_masked, refuse_unsound
-from cbrank.parameters import Kind, Number, Other, Table
-
-_NUMBERS = {int: Integral, float: Real}
+from cbrank.arrays import canonical, is_plainly_binary, numeric_rows, refuse_masked, refuse_unsound
 
 Rows = Any  # a C-ordered float64 array or a canonical CSR matrix
 
 
-def constraints(table: Table) -> dict[str, list[Any]]:
-    """Return what scikit-learn checks parameters by."""
-    return {parameter.name: _constraints(parameter.kinds) for parameter in table}
-
-
-def _constraints(kinds: tuple[Kind, ...]) -> list[Any]:
-    words = {kind for kind in kinds if isinstance(kind, str)}
-    found: list[Any] = [StrOptions(words)] if words else []
-    for kind in kinds:
-        if isinstance(kind, Number):
-            found.append(Interval(_NUMBERS[kind.type], kind.low, kind.high, closed=kind.closed))
-        elif not isinstance(kind, str):
-            found.append(kind.check if isinstance(kind, Other) else kind)
-    return found
-
-
-def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Rows:
+def check_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
     """Return `X` as float64 rows, C-ordered or CSR, copied only where it must be."""
     if type(X).__name__ == "LazyFrame":
         raise ValueError("X is a LazyFrame, which has no rows yet: collect it first.")
@@ -49,15 +21,7 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Rows:
     if sp.issparse(X) and X.ndim == 2:
         refuse_unsound("X", X)
     try:
-        rows = validate_data(
-            estimator,
-            X,
-            reset=reset,
-            dtype=np.float64,
-            order="C",
-            accept_sparse="csr",
-            ensure_all_finite=False,
-        )
+        rows = numeric_rows(estimator, X, reset=reset, finite=False)
     except (ValueError, TypeError) as error:
         _name_non_numeric_cell(X, names, error)
         if "setting an array element" in str(error):
@@ -109,7 +73,7 @@ def _place(row: int, column: int, names: Any) -> str:
     return f"row {row}, column {column}{name}"
 
 
-def _refuse_non_finite(estimator: BaseEstimator, X: Rows, names: Any) -> None:
+def _refuse_non_finite(estimator: Any, X: Rows, names: Any) -> None:
     values = X.data if sp.issparse(X) else X
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum()):
@@ -137,15 +101,19 @@ def check_labels(y: Any, X: Rows) -> NDArray[Any]:
     if y is None:
         raise ValueError("This ranker requires y to be passed, but the target y is None.")
     refuse_masked("y", y)
-    y = column_or_1d(y, warn=True)
-    check_consistent_length(X, y)
+    if is_plainly_binary(y) and len(y) == X.shape[0]:
+        return y
+    from sklearn.utils import multiclass, validation  # noqa: PLC0415
+
+    y = validation.column_or_1d(y, warn=True)
+    validation.check_consistent_length(X, y)
     missing = np.flatnonzero(_missing(y))
     if len(missing):
         raise ValueError(f"Input y contains NaN at row {missing[0]} ({len(missing)} in all).")
     if y.dtype.kind == "f" and np.isinf(y).any():
         raise ValueError(f"Input y contains infinity at row {np.flatnonzero(np.isinf(y))[0]}.")
     try:
-        check_classification_targets(y)
+        multiclass.check_classification_targets(y)
     except (TypeError, ValueError) as error:
         if y.dtype.kind != "O":
             raise

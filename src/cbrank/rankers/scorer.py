@@ -8,11 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import roc_auc_score
-from sklearn.utils.validation import check_is_fitted
 
 from cbrank import kernels
+from cbrank.estimator import ClassifierMixin, Estimator, check_is_fitted
 from cbrank.metrics.roc import auc_of, operating_point_of
 from cbrank.rankers import checks, record
 
@@ -53,7 +51,7 @@ class Calibration(NamedTuple):
     knots: NDArray[np.float64]
 
 
-class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+class LinearScorer(ClassifierMixin, Estimator, metaclass=ABCMeta):
     """A linear ranking score whose zero is the operating point, and what it means."""
 
     classes_: NDArray[Any]
@@ -422,6 +420,8 @@ class LinearScorer(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         weights = checks.check_weights(sample_weight, scores)
         if np.isfinite(scores).all() and len(np.unique(labels[weights > 0])) == 2:
             return auc_of(labels == 1, scores, weights)
+        from sklearn.metrics import roc_auc_score  # noqa: PLC0415
+
         return float(roc_auc_score(labels, scores, sample_weight=sample_weight))  # it says why not
 
 

@@ -41,7 +41,6 @@ class Stateful(Owner, LinearScorer):
     """A ranker as the other packages know it."""
 
     PARAMETERS: ClassVar[Table]
-    _parameter_constraints: ClassVar[dict[str, list[Any]]]
 
     # Parameters that shape the model, so that they cannot change in the middle of a stream.
     _shape_parameters: ClassVar[tuple[str, ...]] = (
@@ -58,7 +57,7 @@ class Stateful(Owner, LinearScorer):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "PARAMETERS" in vars(cls):
-            cls._parameter_constraints = checks.constraints(cls.PARAMETERS)
+            cls.KINDS = {parameter.name: parameter.kinds for parameter in cls.PARAMETERS}
             cls.__doc__ = documented(cls.__doc__, cls.PARAMETERS)
 
     @abstractmethod

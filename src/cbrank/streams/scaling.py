@@ -6,13 +6,17 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from cbrank import kernels
-from cbrank.arrays import canonical, refuse_masked, refuse_unsound
+from cbrank.arrays import canonical, numeric_rows, refuse_masked, refuse_unsound
+from cbrank.estimator import (
+    Estimator,
+    OneToOneFeatureMixin,
+    TransformerMixin,
+    check_is_fitted,
+)
 from cbrank.locking import Owner
+from cbrank.parameters import Kind
 
 Known = dict[str, NDArray[Any]]
 
@@ -23,7 +27,7 @@ _MANY = 2**52  # rows: more than any stream has, and exact as a double
 _MOST_SQUARED = 1e306  # a sum of squares to which 2^52 rows more can be added without overflow
 
 
-class StreamScaler(Owner, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class StreamScaler(Owner, OneToOneFeatureMixin, TransformerMixin, Estimator):
     """Scale rows by the statistics of the stream so far.
 
     Sparse rows are never centred, and may have more features than those before. A constant
@@ -60,9 +64,7 @@ class StreamScaler(Owner, OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
     n_features_in_: int
     kind: Literal["standard", "unit", "maxabs", "none"]
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kind": [StrOptions({"standard", "unit", "maxabs", "none"})]
-    }
+    KINDS: ClassVar[dict[str, tuple[Kind, ...]]] = {"kind": ("standard", "unit", "maxabs", "none")}
 
     def __init__(self, kind: str = "standard") -> None:
         self.kind = kind  # type: ignore[assignment]
@@ -193,15 +195,11 @@ class StreamScaler(Owner, OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
 
     def _check(self, X: Any, *, reset: bool) -> Any:
         """Return checked rows; sparse ones may be wider than those before."""
-        form: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
         refuse_masked("X", X)
         if sp.issparse(X) and X.ndim == 2:
             refuse_unsound("X", X)
         with np.errstate(over="ignore", invalid="ignore"):  # the sum of huge numbers
-            if reset or not sp.issparse(X):
-                X = validate_data(self, X, reset=reset, **form)
-            else:
-                X = check_array(X, **form)
+            X = numeric_rows(self, X, reset=reset, wider=sp.issparse(X) and not reset)
         return canonical(X) if sp.issparse(X) else X
 
     def _scaled(self, X: Any, known: Known, *, learn: bool) -> Any:

@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
 
 from cbrank import modelfile
 from cbrank.features.table import Table
@@ -115,16 +114,13 @@ class Model:
             If this is no sound model.
         """
         try:
-            whole = modelfile.restore("model", arrays, facts)
-            steps = (
-                [step for _, step in whole.steps] if isinstance(whole, Pipeline) else [None, whole]
-            )
+            steps = modelfile.restore_steps("model", arrays, facts)
             if "columns" in facts:
                 columns = modelfile.restore("columns", arrays, facts)
             else:
                 columns = columns_of(steps[-1])
                 vars(steps[-1]).pop("feature_names_in_", None)  # columns are matched by name
-            match [*steps, columns]:
+            match [*(steps if steps[1:] else [None, *steps]), columns]:
                 case [None | StreamScaler() as scaler, Ranker() as ranker, Columns()]:
                     _fit_together(ranker, columns)
                     return cls(ranker, scaler, columns)
@@ -168,9 +164,9 @@ class Model:
 
     def _gathered(self) -> tuple[dict[str, Any], dict[str, Any]]:
         self._make_room(self.columns.width_)  # for features that only skipped rows had
-        whole = self.ranker
+        whole: Any = self.ranker
         if self.scaler is not None:
-            whole = Pipeline([("scaler", self.scaler), ("ranker", self.ranker)])
+            whole = [("scaler", self.scaler), ("ranker", self.ranker)]
         _fit_together(self.ranker, self.columns)
         return modelfile.gather(model=whole, columns=self.columns)
 

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import hypergeom
 
 # How unlikely an order must be among rows that were mixed well before anything is said of it: many files
 # are learned from, and one false alarm in a thousand would be too many.
@@ -123,6 +122,8 @@ class LabelOrder:
 
     def _chance(self) -> float:
         """Return the probability of so few blocks of one of the labels in rows that are mixed well."""
+        from scipy.stats import hypergeom  # noqa: PLC0415 (it takes long to import)
+
         rows = self.positives + self.negatives
         return max(
             float(hypergeom.cdf(blocks, rows, others + 1, count))
