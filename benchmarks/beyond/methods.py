@@ -106,10 +106,10 @@ def _lightgbm() -> Any:
     return LGBMClassifier(n_jobs=1, verbose=-1)
 
 
-def _hist_gradient_boosting() -> Any:
+def _hist_gradient_boosting(columns_a_tree: str | None = None) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415
 
-    return HistGradientBoostingClassifier(random_state=0)
+    return HistGradientBoostingClassifier(random_state=0, interaction_cst=columns_a_tree)
 
 
 def _ebm() -> Any:
@@ -251,6 +251,12 @@ def _trees(name: str, title: str, make: Callable[[], Any], cost: float, needs: A
     return Method(name, title, "peers", partial(Model, make), cost, needs, stream=refitted)
 
 
+def _boosted(name: str, title: str, columns_a_tree: str) -> Method:
+    """Return boosting whose trees see one column, or two: what curves or pairs of columns are worth."""
+    make = partial(Model, partial(_hist_gradient_boosting, columns_a_tree))
+    return Method(name, title, "peers", make, 100)
+
+
 _PAIRS = "-q ::"
 METHODS = [
     Method("line", "line", "cbrank", Line, 100, stream=streams.CBR),
@@ -258,6 +264,8 @@ METHODS = [
     _ours("crosses", "curves and crosses", 1000),
     _trees("lightgbm", "LightGBM", _lightgbm, 50, _LIGHTGBM),
     _trees("hgb", "HistGradientBoosting", _hist_gradient_boosting, 100, {}),
+    _boosted("hgb-curves", "boosted curves", "no_interactions"),
+    _boosted("hgb-pairs", "boosted pairs", "pairwise"),
     Method("ebm", "EBM", "peers", partial(Model, _ebm), 10_000, _EBM, warm_up=50),
     Method(
         "curves-lr",

@@ -31,6 +31,8 @@ _LOOKS = {
     "crosses": Look("#0072b2", "#4ea3dd", "o"),
     "lightgbm": Look("#009e73", "#2cc79b", "D"),
     "hgb": Look("#e69f00", "#f0b432", "^"),
+    "hgb-curves": Look("#999933", "#ddcc77", "<"),
+    "hgb-pairs": Look("#aa4499", "#e07bd0", ">"),
     "ebm": Look("#cc79a7", "#e29dc3", "P"),
     "curves-lr": Look("#882255", "#d97bab", "X"),
     "river-arf": Look("#5b6570", "#a9b3bd", "*"),
@@ -369,7 +371,8 @@ def _gains(folder: Results) -> str:
 
 
 def _gaps(folder: Results, data: Data) -> dict[str, float]:
-    names = [name for name in _LOOKS if name not in {_LINE, "river-arf", "vw-pairs"}]
+    left_out = {_LINE, "hgb-curves", "hgb-pairs", "river-arf", "vw-pairs"}
+    names = [name for name in _LOOKS if name not in left_out]
     gaps = {name: above(folder, data, name, _LINE) for name in names}
     return {name: gap for name, gap in gaps.items() if not math.isnan(gap)}
 

@@ -367,7 +367,8 @@ ENCODING: Table = (
         (Number(int, 0, closed="left"), Other("list of pairs of columns", list), "auto"),
         "auto",
         "Most features of crosses, or the pairs of columns to be crossed. "
-        'With "auto" there are up to 512 features, of the pairs that the first rows speak for.',
+        'With "auto" there are up to 512 features, after 32,768 rows 1,024, of the pairs that the '
+        "rows so far speak for.",
     ),
     Parameter(
         "kinds",

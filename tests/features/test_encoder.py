@@ -205,6 +205,37 @@ def test_a_value_far_from_all_others_is_a_category():
     assert not any("=" in name for name in names({"age": [0, 1] * 40 + [0] * 500}))
 
 
+def gains(rows=1000, seed=4):
+    """Mostly zeros; the others are 1 to 99 once in a while, or 31 or 62."""
+    rng = np.random.default_rng(seed)
+    few = np.where(rng.random(rows) < 0.5, rng.choice([31.0, 62.0], rows), rng.uniform(1, 99, rows))
+    return np.where(rng.random(rows) < 0.8, 0.0, few)
+
+
+def test_values_that_come_often_beside_one_that_is_most_of_a_column():
+    found = TableEncoder().fit({"gain": gains()})
+    single = [name for name in found.get_feature_names_out() if " = " in name]
+    assert single == ["gain = 31", "gain = 62"]
+    assert found.decisions()[0].endswith("; 2 values have a weight of their own")
+    rows = found.transform({"gain": [31.0, 32.0, 0.0, None, 62.0]}).toarray()
+    assert rows[:, -2:].tolist() == [[1, 0], [0, 0], [0, 0], [0, 0], [0, 1]]
+    everywhere = np.tile(np.arange(20.0, 60.0), 25)
+    assert not any(" = " in name for name in names({"age": everywhere}))
+    many = dict.fromkeys(["gain", *map(str, range(40))], gains())
+    assert not any(" = " in name for name in names(many))
+
+
+def test_values_that_come_often_are_few():
+    rng, found = np.random.default_rng(5), TableEncoder()
+    zeros = np.zeros(300)
+    for _ in range(40):
+        found.settle(found.read({"gain": [*zeros, *rng.integers(1, 101, 200).astype(float)]}))
+    assert sum(" = " in name for name in found.get_feature_names_out()) == 64
+    for _ in range(40):
+        found.settle(found.read({"gain": [*zeros, *rng.uniform(1, 100, 200)]}))
+    assert sum(array.nbytes for array in found.get_state()[0].values()) < 30_000
+
+
 def test_a_column_that_begins_to_move_gets_its_knots_then():
     rng = np.random.default_rng(1)
     found = TableEncoder()

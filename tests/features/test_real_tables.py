@@ -20,7 +20,7 @@ def test_adult():
     numbers = {"age", "fnlwgt", "education_num", "capital_gain", "capital_loss", "hr_per_week"}
     assert columns_of(found, "number") == numbers
     assert columns_of(found, "word") == {*found.feature_names_in_} - numbers
-    assert 140 < found.width_ < 220
+    assert 220 < found.width_ < 320  # with values of gains and losses that come often
 
 
 def test_telco():

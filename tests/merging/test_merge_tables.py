@@ -30,6 +30,24 @@ def test_halves_with_words_of_their_own_rank_as_one_ranker():
     assert {"land=se", "land=fr"} <= names
 
 
+def test_values_that_come_often_are_those_of_both():
+    rng = np.random.default_rng(0)
+    gain = np.where(rng.random(3000) < 0.8, 0.0, rng.uniform(1, 99, 3000))
+    gain[600:1800:9], gain[1800::9] = 31.0, 62.0
+    rows, labels = {"gain": gain}, (gain > 20) & (gain != 31.0)
+    base = AdditiveRanker(random_state=0).partial_fit({"gain": gain[:600]}, labels[:600], [0, 1])
+    parts = [
+        copy.deepcopy(base).partial_fit({"gain": gain[some]}, labels[some])
+        for some in (slice(600, 1800), slice(1800, 3000))
+    ]
+    merged = merge(parts, prior=base)
+    names = merged.encoder_.get_feature_names_out().tolist()
+    assert {"gain = 31", "gain = 62"} <= {*names}
+    low, high = merged.decision_function({"gain": [31.0, 62.0]})
+    assert low < high
+    assert merged.score(rows, labels) > 0.9
+
+
 def test_a_merged_ranker_goes_on_and_is_saved():
     merged = merge(gone_on(600, 2000, 3000), prior=BASE).partial_fit(X[3000:], y[3000:])
     again = AdditiveRanker.from_state(*merged.get_state())

@@ -18,6 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import cbrank
 from cbrank import AdditiveRanker, CBRanker
 from cbrank.features import TableEncoder
+from cbrank.rankers import growing
 
 ROUNDING = {"rtol": 1e-6, "atol": 1e-9}
 NOT_OURS = {
@@ -387,3 +388,18 @@ def test_crosses_asked_for_are_used_from_the_start():
     assert asked.score(X[1000:], y[1000:]) > 0.9
     none = AdditiveRanker(crosses=0, random_state=0).fit(X[:1000], y[:1000])
     assert none.score(X[1000:], y[1000:]) < 0.6
+
+
+def test_many_rows_have_room_for_more_crosses(monkeypatch):
+    monkeypatch.setattr(growing, "_ROOMS", (20, 20, 20, 40))
+    monkeypatch.setattr(growing, "CHOICES", (512, 700, 900, 2000))
+    X, y = table(3000)
+
+    def crossed(ranker):
+        return int((ranker.encoder_.partners_ >= 0).sum())
+
+    ranker = streamed(make(), X, y, [1900])
+    assert 0 < crossed(ranker) <= 20
+    again = streamed(AdditiveRanker.from_state(*ranker.get_state()), X, y, [2400, 3000], 1900)
+    assert 20 < crossed(again) <= 40
+    assert_same(again, streamed(make(), X, y, [3000]), **ROUNDING)

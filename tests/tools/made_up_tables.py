@@ -60,12 +60,19 @@ def curve(first, pieces):
     return knots.tolist()
 
 
+def often(first, pieces):
+    """Values that come often beside one that is most of the column."""
+    lumpy = len(curve(first, pieces)) - 1 > pieces
+    others = {x for x in first if math.isfinite(x) and x != np.median(first)}
+    return [x for x in sorted(others) if lumpy and first.count(x) >= 8]
+
+
 def features_of_number(x, first, pieces):
-    """The line and the pieces of one cell."""
+    """The line and the pieces of one cell, and whether it is a value that comes often."""
     first = [value for value in first if math.isfinite(value)]
-    knots = curve(first, pieces)
+    knots, singles = curve(first, pieces), often(first, pieces)
     if math.isnan(x):
-        return [0.0] * (1 + max(0, len(knots) - 1))
+        return [0.0] * (1 + max(0, len(knots) - 1) + len(singles))
     line = (x - np.mean(first)) / (np.std(first) or 1.0)
     found = [min(max(line, -10.0), 10.0)]
     for low, high in itertools.pairwise(knots):
@@ -73,4 +80,4 @@ def features_of_number(x, first, pieces):
             min(max((value - low) / (high - low), 0.0), 1.0) for value in (x, np.median(first))
         )
         found.append((share - base) * 3.5 / math.sqrt(len(knots) - 1))
-    return found
+    return [*found, *(float(x == value) for value in singles)]

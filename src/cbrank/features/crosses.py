@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
-COARSE = 3  # pieces of a column of numbers: 4 cost nearly twice as much and rank no better
+COARSE = 3  # pieces of a column of numbers (docs/_curves_table.md has 4)
 WORDS = 7  # categories of a column of words that are crossed one by one
 _SIDE = 1.87  # so that crosses of pieces spread about half as far as the pieces themselves
 _PRIOR = 3.0  # of the sum of v in a cell: a few rows alone say little
 _FEW_ROWS = 5  # a cell with fewer is expected to say nothing
 _LEAST_ROWS = 20  # of a cell of words that gets a feature
 # More than chance gives on average: learners without crosses go on beside those with them, so that a pair
-# too many costs little, and a limit of 3 ranked worse on four of seven sets.
+# too many costs little (docs/_curves_table.md has a limit of 3).
 _LEAST_EVIDENCE = 0.0
 _FEW_PAIRS = 45  # so many are all crossed, whatever the evidence: it says which come first
 MOST_COLUMNS = 128  # that are looked at: the evidence is a matrix of all their cells

@@ -1,5 +1,6 @@
 """Columns of numbers: a line, pieces between knots, values that are categories, gaps."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import frexp, isinf
@@ -12,12 +13,16 @@ from cbrank.features.ledger import Ledger, Reader, Writer
 
 Numbers = NDArray[np.float64]
 
-# Of the trials of curves on fourteen sets: pieces with variances like those of standardised columns.
+# Pieces have variances like those of standardised columns.
 PIECES_SPREAD = 3.5
 _FARTHEST = 10.0  # standard deviations: an outlier must not outweigh all other columns
 ENOUGH = 64  # values for knots: fewer put them anywhere
 _WINDOW = 128  # values that say whether a column has left its knots
 _RARE, _FEW_MOVES, _LONG = 0.01, 16, 1024
+# Where one value is most of a column, others that come so often may mean something of their own, as single
+# capital gains do that no knots could part (docs/_reasons_table.md).
+_OFTEN, MOST_SINGLES = 8, 64
+_MOST_MET = 1024  # values that are counted
 # Where numbers are beyond this, differences of two may overflow: work with them scaled down.
 _LARGE, SMALLER = 1e300, 2.0**-16
 _LARGEST = float(np.finfo(np.float64).max)
@@ -82,8 +87,8 @@ def _knots(values: Numbers, pieces: int, of_lumps: int) -> Numbers:
 def _levels(pieces: int) -> Numbers:
     """Return at which shares of the rows the knots are.
 
-    Pieces are narrower towards both ends, where curves bend most: over nine sets the mean AUC is .9163,
-    and .9139 with pieces of equally many rows.
+    Pieces are narrower towards both ends, where curves bend most; docs/_curves_table.md has them beside pieces
+    of equally many rows.
     """
     levels: Numbers = np.sin(np.linspace(0.0, 0.5 * np.pi, pieces + 1)) ** 2
     return levels
@@ -212,6 +217,8 @@ class NumberColumn:
     pieces: int = -1  # the first of them
     sentinels: tuple[int, ...] = ()
     gap: int = -1
+    singles: Mapping[float, int] = field(default_factory=dict)  # values with a feature of their own
+    met: Mapping[float, int] = field(default_factory=dict)  # how often other values have come
     waiting: Numbers = field(default_factory=lambda: np.zeros(0))
     seen: int = 0
     next_look: int = 0  # values after which knots may move
@@ -230,9 +237,9 @@ class NumberColumn:
         if not len(finite):
             return column
         waiting = np.concatenate([column.waiting, finite])
-        if column.curve is None:
-            return column._begun(waiting, ledger)
-        return column._watched(waiting, ledger)
+        begun = column.curve is not None
+        column = column._watched(waiting, ledger) if begun else column._begun(waiting, ledger)
+        return column._counted(finite, ledger)
 
     def _begun(self, waiting: Numbers, ledger: Ledger) -> "NumberColumn":
         """Return the column with a curve, if there are values enough."""
@@ -290,11 +297,38 @@ class NumberColumn:
                 return self._curved(latest, ledger)
         return replace(self, waiting=waiting[1 - _WINDOW :])
 
+    def _counted(self, values: Numbers, ledger: Ledger) -> "NumberColumn":
+        """Return the column with features of values that come often, if one value is most of it."""
+        curve = self.curve
+        if curve is None or self.of_lumps <= self.most or len(curve.knots) - 1 <= self.most:
+            return self  # columns are too many, or no value is most of this one
+        known = np.array([curve.median, *curve.sentinels, *self.singles])
+        found, counts = np.unique(values[~np.isin(values, known)], return_counts=True)
+        met, singles = dict(self.met), dict(self.singles)
+        for value, count in zip(found.tolist(), counts.tolist(), strict=True):
+            met[value] = met.get(value, 0) + count
+            if met[value] >= _OFTEN and len(singles) < MOST_SINGLES:
+                del met[value]
+                name = f"{self.name} = {_short(value)}"
+                singles[value] = ledger.add(self.owner, name, bends=True)
+        if len(met) > _MOST_MET or len(singles) >= MOST_SINGLES:
+            met = {}  # hardly any comes again, or there is no room for it
+        return replace(self, met=met, singles=singles)
+
+    def singled(self, values: Numbers) -> NDArray[np.int64]:
+        """Return the feature of each value that has one of its own; -1 for all others."""
+        found = np.full(len(values), -1)
+        for value, feature in self.singles.items():
+            found[values == value] = feature
+        return found
+
     def parted(self, values: Numbers) -> tuple[Numbers, list[NDArray[np.int64]]]:
         """Return the numbers for the curve, and of each indicator its feature or -1 for each row."""
         found = []
         if self.gap >= 0:
             found.append(np.where(np.isnan(values), self.gap, -1))
+        if self.singles:
+            found.append(self.singled(values))
         if self.sentinels and self.curve is not None:
             for feature, value in zip(self.sentinels, self.curve.sentinels, strict=True):
                 found.append(np.where(values == value, feature, -1))
@@ -317,12 +351,17 @@ class NumberColumn:
             text = f"{len(curve.knots) - 1} pieces between {low} and {high}"
         for value in curve.sentinels.tolist():
             text += f"; {value:.6g} is a category of its own"
+        if self.singles:
+            text += f"; {len(self.singles)} values have a weight of their own"
         return text
 
     def save(self, out: Writer) -> None:
         """Write all that changes."""
         out.put(self.needed, self.version, self.gap, self.seen, self.next_look)
         out.put_floats(self.waiting)
+        for counts in (self.singles, self.met):
+            out.put_floats([*counts])
+            out.put(*counts.values())
         curve = self.curve
         out.put(int(curve is not None))
         if curve is not None:
@@ -342,7 +381,13 @@ class NumberColumn:
             seen=source.get(),
             next_look=source.get(),
             waiting=source.get_floats(),
+            singles={
+                value: source.get_feature(self.owner) for value in source.get_floats().tolist()
+            },
+            met={value: source.get(1) for value in source.get_floats().tolist()},
         )
+        if -1 in column.singles.values():
+            raise ValueError(f"its encoder has no sound values of column {self.name!r}")
         if not source.get(0, 1):
             return column
         line, pieces = source.get_feature(self.owner), source.get(-1)
@@ -362,6 +407,12 @@ class NumberColumn:
             pieces=pieces,
             sentinels=features,
         )
+
+
+def _short(value: float) -> str:
+    """Return a number as a text that no other number has."""
+    short = f"{value:.6g}"
+    return short if float(short) == value else repr(value)
 
 
 def _marks(knots: Numbers) -> list[str]:

@@ -30,7 +30,8 @@ class TableEncoder(Owner, TransformerMixin, Estimator):
     What each column is, is decided from the first rows: a number (a line, and pieces between knots,
     whose weights make a curve), a word (a feature for each category), a time (year, month, weekday,
     hour, days since the first), free text (words and pairs of words, hashed) or an id, which is
-    left out. A gap is a feature of its own. As the stream goes on, new categories get features, and
+    left out. A gap is a feature of its own, and where one value is most of a column of numbers, so are
+    others that come often. As the stream goes on, new categories get features, and
     columns that begin to move or leave their knots get curves. Features are added at the end; what
     a feature means never changes.
 

@@ -160,6 +160,7 @@ def _moved(known: Any, places: Places) -> Any:
             pieces=to(known.pieces),
             sentinels=tuple(map(to, known.sentinels)),
             gap=to(known.gap),
+            singles={value: to(place) for value, place in known.singles.items()},
         )
     if isinstance(known, WordColumn):
         features = {word: to(place) for word, place in known.features.items()}
@@ -231,12 +232,18 @@ def _joined_numbers(known: Sequence[NumberColumn], have_parted: bool, name: str)
     latest = max(reversed(known), key=lambda each: (each.version, len(each.waiting)))
     begun = known[0].seen if have_parted else 0
     seen = begun + sum(each.seen - begun for each in known[have_parted:])
+    singles = {value: place for each in known for value, place in each.singles.items()}
+    met = Counter[float]()
+    for each in known:
+        met |= Counter(each.met)  # the most that one has met
     return replace(
         latest,
         gap=_any_of([each.gap for each in known]),
         seen=max(seen, latest.seen),
         needed=max(each.needed for each in known),
         next_look=max(each.next_look for each in known),
+        singles=singles,
+        met={value: count for value, count in met.items() if value not in singles},
     )
 
 

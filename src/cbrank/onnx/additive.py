@@ -303,6 +303,11 @@ class _Additive(Graph):
             columns, places = zip(*gaps, strict=True)
             cells = self.add("Gather", values, np.array(columns), axis=1)
             yield places, self.cast(self.add("IsNaN", cells), "double")
+        singles = [(at, *pair) for at, curve in enumerate(curves) for pair in curve.singles.items()]
+        if singles:
+            columns, alone, places = zip(*singles, strict=True)
+            cells = self.add("Gather", values, np.array(columns), axis=1)
+            yield places, self.cast(self.add("Equal", cells, np.array(alone)), "double")
         most, shown = max(len(curve.sentinels) for curve in curves), values
         if most > 2:
             raise ValueError("a column has more values that stand apart than its two ends.")

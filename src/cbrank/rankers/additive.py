@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from cbrank.estimator import check_is_fitted
 from cbrank.features.table import Table as Rows
 from cbrank.parameters import ADDITIVE, Table
-from cbrank.rankers import checks, halving
+from cbrank.rankers import checks, growing, halving
 from cbrank.rankers.effects import Curve, Effects, Map
-from cbrank.rankers.growing import BENDS, CROSSES, LINE, MOST_ASKED, ROOM
+from cbrank.rankers.growing import BENDS, CROSSES, LINE
 from cbrank.rankers.reasons import MOST_NAMED, Reason, reasons_of, sentence
 from cbrank.rankers.tabular import TabularRanker
 
@@ -164,8 +164,8 @@ class AdditiveRanker(TabularRanker):
         """
         from cbrank.rankers.together import together  # noqa: PLC0415 (only merging needs it)
 
-        room = self.crosses if isinstance(self.crosses, int) else ROOM
-        return together(rankers, prior, MOST_ASKED if isinstance(self.crosses, list) else room)
+        choices = max(ranker._stages for ranker in rankers)
+        return together(rankers, prior, growing.room(self, choices))
 
     def prior(self, number: int = 0) -> Any:
         """Return the model of a learner before the first row.
@@ -296,8 +296,9 @@ class AdditiveRanker(TabularRanker):
         Returns
         -------
         grid : ndarray or list of str
-            Of a number about a hundred values from the first to the last knot, of words the
-            categories, "other" and "missing" last where there are such, of a time moments.
+            Of a number about a hundred values from the first to the last knot and those that have a
+            weight of their own, of words the categories, "other" and "missing" last where there are
+            such, of a time moments.
         effect : ndarray of shape (n_values,)
             What the column adds to the score. Of a number or time it is relative to the median, of
             words to their mean over the buffered rows, the classes weighed as they have come.

@@ -400,7 +400,7 @@ def _grid_of(known: NumberColumn, points: int) -> Floats:
     share = np.arange(count) / count
     # Written so that the largest numbers do not overflow.
     parts = [low * (1.0 - share) + high * share for low, high in pairwise(curve.knots.tolist())]
-    return np.unique(np.concatenate([*parts, curve.knots[-1:]]))
+    return np.unique(np.concatenate([*parts, curve.knots[-1:], [*known.singles]]))
 
 
 def _of_numbers(
@@ -422,7 +422,9 @@ def _middle_of(known: NumberColumn | TimeColumn) -> tuple[Any, Places, Floats]:
 def _encoded(known: NumberColumn | TimeColumn, values: Floats) -> tuple[Any, Places, Floats]:
     if isinstance(known, NumberColumn):
         pieces = Pieces([(known, 0)])
-        return values, pieces.features, pieces.encoded(values[:, None])
+        singles = np.array([*known.singles.values()], np.int64)
+        Z = np.hstack([pieces.encoded(values[:, None]), known.singled(values)[:, None] == singles])
+        return values, np.concatenate([pieces.features, singles]), Z
     seconds = (known.first or 0.0) + _DAY * values
     years, days, _ = known.taken_apart(Times(seconds))
     pieces = Pieces([(known.year, 0), (known.days, 1)])

@@ -33,8 +33,12 @@ Places = NDArray[np.int64]
 LINE, BENDS, CROSSES = range(3)  # kinds of features
 
 MOST_ASKED = 2**20  # features of crosses that were asked for
-ROOM = 512  # features of crosses if `crosses` is "auto"
-CHOICES = 512, 2048, 8192  # rows after which crosses are chosen
+CHOICES = 512, 2048, 8192, 32768  # rows after which crosses are chosen
+# Features of crosses after each choice if `crosses` is "auto": many rows can teach more of them.
+_ROOMS = 512, 512, 512, 1024
+# Variance of their weights after the last choice: a learner that is sure of all others would lean on what is
+# new, and rank worse for a while (docs/_rows_table.md).
+_LATE = 0.1
 
 
 def settle(ranker: "TabularRanker", rows: "Rows") -> None:
@@ -50,12 +54,19 @@ def settle(ranker: "TabularRanker", rows: "Rows") -> None:
     if _may_cross(ranker):
         evidence = _gathered(ranker, rows)
         if after >= CHOICES[ranker._stages]:
-            room = ROOM if ranker.crosses == "auto" else int(ranker.crosses)  # type: ignore[arg-type]
-            room -= int((encoder.partners_ >= 0).sum())
-            encoder.cross(ranked_pairs(evidence), evidence, room)
-            changed["_stages"] = ranker._stages + 1
+            choices = ranker._stages + 1
+            free = room(ranker, choices) - int((encoder.partners_ >= 0).sum())
+            encoder.cross(ranked_pairs(evidence), evidence, free)
+            changed["_stages"] = choices
         changed["_evidence"] = evidence
     ranker.__dict__.update(changed)
+
+
+def room(ranker: "TabularRanker", choices: int) -> int:
+    """Return how many features of crosses there may be after so many choices."""
+    if isinstance(ranker.crosses, list):
+        return MOST_ASKED
+    return int(ranker.crosses) if ranker.crosses != "auto" else _ROOMS[max(choices, 1) - 1]
 
 
 def _may_cross(ranker: "TabularRanker") -> bool:
@@ -110,19 +121,30 @@ def widen(ranker: "TabularRanker") -> None:
     narrow_beyond(ranker, grown, new)
     crosses = [each for each in ranker._encoder.crosses() if each.first >= before]
     fill_crosses(ranker, grown["_buffer"], crosses)
-    if (kinds[new] == CROSSES).any():
-        _join(ranker, grown, np.flatnonzero(new & (kinds == CROSSES)))
+    crossed = np.flatnonzero(new & (kinds == CROSSES))
+    if crossed.size:
+        if ranker._stages == len(CHOICES):
+            for model, reach in _models(ranker, grown):
+                set_prior(model, crossed, _LATE if reach >= CROSSES else halving.SLIGHT)
+        _join(ranker, grown, crossed)
     ranker.__dict__.update(grown)
 
 
 def narrow_beyond(ranker: "TabularRanker", grown: dict[str, Any], new: NDArray[np.bool_]) -> None:
     """Give new features a slight prior in learners that make no use of them."""
-    if not hasattr(ranker, "_halving"):
-        return
     kinds = kinds_of_features(ranker)
-    for place, number in enumerate(ranker._halving.alive):
-        model = halving.of_stack(grown["_others"], place - 1) if place else grown["_model"]
-        narrow(model, np.flatnonzero(new & (kinds > ranker._halving.reach[number])))
+    for model, reach in _models(ranker, grown):
+        narrow(model, np.flatnonzero(new & (kinds > reach)))
+
+
+def _models(ranker: "TabularRanker", grown: dict[str, Any]) -> list[tuple[Any, int]]:
+    """Return the models of all learners, the leader's first, and the kinds of features they use."""
+    if not hasattr(ranker, "_halving"):
+        return [(grown["_model"], CROSSES)]
+    choice = ranker._halving
+    others = [halving.of_stack(grown["_others"], at) for at in range(choice.alive.size - 1)]
+    reaches = choice.reach[choice.alive].tolist()
+    return [*zip([grown["_model"], *others], reaches, strict=True)]
 
 
 def fill_crosses(ranker: "TabularRanker", buffer: Any, crosses: list[Any]) -> None:
@@ -152,11 +174,7 @@ def _join(ranker: "TabularRanker", grown: dict[str, Any], places: Places) -> Non
     if (choice.reach[choice.alive] >= CROSSES).any():
         return  # those that joined before have got the new features
     numbers = choice.alive.tolist()
-    models = [
-        grown["_model"],
-        *(halving.of_stack(grown["_others"], at) for at in range(len(numbers) - 1)),
-    ]
-    known = dict(zip(numbers, models, strict=True))
+    known = dict(zip(numbers, (model for model, _ in _models(ranker, grown)), strict=True))
     order = halving.ranked(choice, kept.evidence, ranker._readouts()).tolist()
     left = [number for number in order if number != choice.forgetful][: ranker.ARMS.later]
     first = len(ranker.ARMS.exponents)
