@@ -37,14 +37,24 @@ def commands_of(block):
 
 def run(line):
     """Run a command here; return what a terminal would show, but for what depends on the machine."""
+    line, piped, rest = line.partition(" | ")
     words = shlex.split(line)
     if words[0] == "cbrank":
         result = CliRunner().invoke(main, words[1:], catch_exceptions=False)
         assert result.exit_code == 0, result.output
-        return TIMED.sub("", result.output)
-    line = shlex.join([sys.executable, *words[1:]]) if words[0] == "python" else line
-    done = subprocess.run(line, shell=True, capture_output=True, text=True, check=True)
-    return done.stdout + done.stderr
+        shown = TIMED.sub("", result.output)
+    else:
+        words[0] = {"python": sys.executable}.get(words[0], words[0])
+        shown = _shown(shlex.join(words))
+    return _shown(rest, shown) if piped else shown
+
+
+def _shown(line, given=None):
+    done = subprocess.run(
+        line, shell=True, input=given, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        encoding="utf-8", check=True,
+    )  # fmt: skip
+    return done.stdout
 
 
 def write_files(text, folder):
