@@ -71,7 +71,11 @@ html_title = "cbrank"
 html_static_path = ["_static"]
 html_css_files = ["cbrank.css"]
 html_show_sourcelink = False
-html_sidebars = {"changelog": [], "gallery/plot_*": []}  # room for a hundred columns of code
+html_sidebars = {
+    "changelog": [],
+    "five_minutes": [],
+    "gallery/plot_*": [],
+}  # room for a hundred columns of code
 html_theme_options = {
     "logo": {"text": "cbrank"},
     "navbar_align": "left",

@@ -9,7 +9,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "five_minutes.md"
 
 
 def test_every_command_prints_what_the_page_says(tmp_path, monkeypatch):
-    for package in ("matplotlib", "onnx"):
+    for package in ("matplotlib", "onnx", "pandas"):
         pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
     text = PAGE.read_text("utf-8")

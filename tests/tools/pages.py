@@ -54,7 +54,7 @@ def _shown(line, given=None):
         line, shell=True, input=given, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         encoding="utf-8", check=True,
     )  # fmt: skip
-    return done.stdout
+    return TIMED.sub("", done.stdout)
 
 
 def write_files(text, folder):
