@@ -12,6 +12,7 @@ from cbrank.rankers.effects import OTHER, Effects, Term
 
 MOST_NAMED = 5  # terms of a sentence
 _SLIGHT = 0.05  # of the largest: what moves a row less is not in its sentence
+_ROUNDING = 1e-12  # of the largest
 _LONGEST = 24  # letters of a value in words; a longer one is cut
 _LONGEST_NUMBER = 8  # letters; a longer one is rounded
 
@@ -107,15 +108,18 @@ def _name(effects: Effects, term: Term, table: Table) -> str:
 
 
 def largest(added: NDArray[np.float64], most: int) -> list[int]:
-    """Return the places of the largest numbers by size that are not zero, the first of equal ones first.
+    """Return the places of the largest numbers by size, the first of equal ones first.
+
+    Zeros are left out, and what differs from zero by rounding.
 
     Examples
     --------
-    >>> largest(np.array([0.5, 0.0, -2.0, 0.5]), 2)
-    [2, 0]
+    >>> largest(np.array([0.5, 0.0, -2.0, 1e-17, 0.5]), 9)
+    [2, 0, 4]
     """
-    order = np.argsort(-np.abs(added), kind="stable")[:most]
-    places: list[int] = order[added[order] != 0.0].tolist()
+    sizes = np.abs(added)
+    order = np.argsort(-sizes, kind="stable")[:most]
+    places: list[int] = order[sizes[order] > _ROUNDING * sizes.max(initial=0.0)].tolist()
     return places
 
 
