@@ -64,6 +64,10 @@ TABLE = ("table.csv", "--label", "clicked")
         ),
         (["zero.svm"], "If indices start at 0 here, give --zero-based."),
         (["one.svm"], "say which label is the positive one by --positive."),
+        (
+            ["one.svm", "--label", "y"],
+            "one.svm is svmlight text, which has no column 'y': leave out --label.",
+        ),
     ],
 )
 def test_the_command_line_names_the_option_that_mends_it(here, arguments, cure):

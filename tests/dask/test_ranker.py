@@ -33,9 +33,10 @@ from partitioning import (
     some_rows,
 )
 
-from cbrank.dask import DaskRanker
+from cbrank.dask import DaskRanker, Files
 from cbrank.dask.blocks import Block
 from cbrank.dask.tasks import Seed, first_rows
+from cbrank.streams import TableColumns
 
 pytestmark = pytest.mark.slow
 
@@ -345,9 +346,15 @@ def test_tables_share_knots_and_rank_as_in_memory(client, tmp_path):
     assert ranker.to_local().score(T, t) > alone.score(T, t) - 0.01
     lazy = ranker.decision_function(X)
     np.testing.assert_allclose(
-        lazy.compute().to_numpy(), ranker.to_local().decision_function(frame), atol=1e-9
+        client.compute(lazy).result().to_numpy(),
+        ranker.to_local().decision_function(frame),
+        atol=1e-9,
     )
     path = tmp_path / "rows.csv"
-    frame[:9].to_csv(path)
-    with pytest.raises(ValueError, match=r"dask\.dataframe"):
+    frame.assign(label=y)[:2000].to_csv(path, index=False)
+    with pytest.raises(ValueError, match=r"TableColumns\(label"):
         DaskRanker(AdditiveRanker(), client=client).fit([path])
+    ranker = DaskRanker(AdditiveRanker(random_state=0), client=client)
+    ranker.fit(Files([path, path], TableColumns("label")))
+    assert ranker.score(frame[2000:6000], y[2000:6000]) > 0.85
+    assert ranker.partial_fit(path).n_seen_.sum() == 6000

@@ -51,6 +51,12 @@ def changed(array, rng):
     return array
 
 
+def test_a_ranker_without_crosses_is_kept():
+    ranker = AdditiveRanker(crosses=0, random_state=0).partial_fit(X, Y)
+    opened = restore("model", *gather(model=ranker))
+    np.testing.assert_array_equal(opened.coef_, ranker.coef_)
+
+
 def test_arrays_that_are_changed_are_refused_or_harmless(saved):
     arrays, facts = saved
     assert use(copy.deepcopy(arrays), copy.deepcopy(facts))

@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cbrank.cli.errors import in_flags
 from cbrank.cli.files import check_outputs
-from cbrank.cli.progress import reporter, shown
+from cbrank.cli.learning import evaluated, mixing, result_of, tell_columns, too_good
+from cbrank.cli.progress import Reporter, reporter
 
 if TYPE_CHECKING:
-    from cbrank.dask import DaskRanker
+    from cbrank.dask import DaskRanker, Files
     from cbrank.training import Model
+
+_READING = ("format", "separator", "decimal", "encoding")  # what workers can do each for itself
 
 
 def learn_on_cluster(
@@ -24,78 +28,106 @@ def learn_on_cluster(
     """Learn from files, each a partition of its own, and write the model; as `learn` otherwise."""
     from sklearn.base import clone  # noqa: PLC0415
 
-    from cbrank.dask import DaskRanker, Files  # noqa: PLC0415
+    from cbrank.dask import DaskRanker  # noqa: PLC0415
     from cbrank.dask.cluster import connected  # noqa: PLC0415
     from cbrank.streams.position import mark  # noqa: PLC0415
     from cbrank.training.checkpoint import last_run  # noqa: PLC0415
 
-    _refuse_impossible(options, model)
+    _refuse_impossible(options)
     check_outputs(("-o", output), data=options["data"])
-    files = Files(
-        options["data"],
-        model.columns,
-        format=options["format"],
-        scale="unit" if model.scaler else "none",
-        widest=widest,
-    )
+    files = _files(model, options, widest)
     silent = options["quiet"] or options["as_json"]
     with (
         reporter(options["quiet"], options["as_json"]) as report,
         connected(options["scheduler"]) as client,
-        warnings.catch_warnings(record=True) as caught,
+        warnings.catch_warnings(record=True, action="always") as caught,
     ):
         if not client.scheduler_info()["workers"]:
             report.note("the cluster has no workers yet; this waits for the first.")
+        files.look(client)
+        _mix_sorted(files, options, report)
         ranker = DaskRanker(
-            clone(model.ranker).set_params(shuffle=False),  # rows in the order of their files
+            clone(model.ranker).set_params(shuffle=files.shuffle is not None),
             rounds=options["passes"],
             client=client,
             progress=not silent,
         ).fit(files)
+        learned = _learned(ranker, files, model)
+        if learned.takes_tables():
+            _tell_columns(learned, files, report, options["column_file"])
         for warning in caught:
-            report.note(str(warning.message))
+            report.note(in_flags(str(warning.message)))
         marks = [mark(path) for path in files.paths]
-        _learned(ranker, model).write(output, last_run=last_run(asked, marks))
-        report.done(_result(ranker, output))
+        learned.write(output, last_run=last_run(asked | mixing(options), marks))
+        held = evaluated(*files.held_out(client, learned)) if files.holdout else {}
+        (negatives, positives), auc = ranker.n_seen_.tolist(), ranker.progressive_auc_
+        for sentence in too_good(learned, auc):
+            report.note(sentence)
+        counts = {"rows": negatives + positives, "positives": positives, "skipped": 0}
+        report.done(held | result_of(learned, output, **counts, auc=auc))
 
 
-def _refuse_impossible(options: dict[str, Any], model: "Model") -> None:
-    for name in ("checkpoint", "every", "resume"):
-        if options[name]:
-            raise click.UsageError(f"--{name} is not for a cluster: it goes on by itself.")
-    if options["shuffle"] is not None:
-        raise click.UsageError("--shuffle is not for a cluster: mix the rows of each file before.")
-    if "-" in options["data"]:
-        raise click.UsageError("a cluster reads files, not standard input.")
-    if options["on_error"] == "skip":
-        raise click.UsageError("--on-error skip is not for a cluster: mend the rows first.")
-    if model.scaler and model.scaler.kind != "unit":
-        raise click.UsageError(
-            f"--scale {model.scaler.kind} is learned row by row, which separate partitions cannot do: "
-            "use none or unit."
+def _files(model: "Model", options: dict[str, Any], widest: int | None) -> "Files":
+    from cbrank.dask import Files  # noqa: PLC0415
+
+    return Files(
+        options["data"],
+        model.columns,
+        scale=model.scaler.kind if model.scaler else "none",
+        shuffle=None if options["shuffle"] == "none" else options["shuffle"],
+        widest=widest,
+        **{name: options[name] for name in ("holdout", "seed", "strict", *_READING)},
+    )
+
+
+def _refuse_impossible(options: dict[str, Any]) -> None:
+    """Refuse all that a cluster cannot do, in one message."""
+    kept = [f"--{name}" for name in ("checkpoint", "every", "resume") if options[name]]
+    found = []
+    if kept:
+        found.append(
+            f"{', '.join(kept)} (files are learned from at the same time, so that there is no place "
+            "to go on from; the cluster itself makes up for workers that it loses)"
         )
+    if options["on_error"] == "skip":
+        found.append(
+            "--on-error skip (skipped rows are counted over all files, which workers read apart: "
+            "mend the rows first)"
+        )
+    if "-" in options["data"]:
+        found.append("standard input (workers read files, each its own)")
+    if found:
+        raise click.UsageError(f"not for a cluster: {'; '.join(found)}.")
 
 
-def _learned(ranker: "DaskRanker", model: "Model") -> "Model":
+def _mix_sorted(files: "Files", options: dict[str, Any], report: Reporter) -> None:
+    """Have rows mixed that are sorted by label, as `cbrank train` does in one process."""
+    if files.sorted and options["shuffle"] is None:
+        options["shuffle"] = files.shuffle = "all"
+        report.note("rows are sorted by label, and mixed in each file first (--shuffle all).")
+
+
+def _learned(ranker: "DaskRanker", files: "Files", model: "Model") -> "Model":
     """Return the model as `cbrank train` would write it."""
     from cbrank.streams import StreamScaler  # noqa: PLC0415
     from cbrank.training import Model  # noqa: PLC0415
 
-    local, scaler = ranker.to_local().set_params(shuffle=model.ranker.shuffle), None
-    if model.scaler:
-        facts = {"kind": model.scaler.kind, "n_features_in": local.n_features_in_}
+    local, scaler = ranker.to_local().set_params(shuffle=model.ranker.shuffle), files.scaler
+    if scaler.kind == "unit":
+        facts = {"kind": scaler.kind, "n_features_in": local.n_features_in_}
         scaler = StreamScaler.from_state({"rows": ranker.n_seen_.sum(keepdims=True)}, facts)
-    return Model(local, scaler, ranker.columns_)
+    elif scaler.kind != "none":
+        scaler.resize(local.n_features_in_)
+    return Model(local, None if scaler.kind == "none" else scaler, ranker.columns_)
 
 
-def _result(ranker: "DaskRanker", output: Path) -> dict[str, Any]:
-    return {
-        "rows": int(ranker.n_seen_.sum()),
-        "positives": int(ranker.n_seen_[1]),
-        "skipped": 0,
-        "progressive_auc": shown(ranker.progressive_auc_),
-        "recent_auc": shown(ranker.recent_auc_),
-        "features": int(ranker.n_features_in_),
-        "C": ranker.C_,
-        "model": str(output),
-    }
+def _tell_columns(model: "Model", files: "Files", report: Reporter, path: Path | None) -> None:
+    from copy import deepcopy  # noqa: PLC0415
+
+    from cbrank.streams import open_stream  # noqa: PLC0415
+
+    columns = deepcopy(model.columns)
+    with open_stream(
+        files.paths, columns=columns, learn=False, labels=False, **files.reading
+    ) as stream:
+        tell_columns(model, next(stream).X, report, path)  # type: ignore[arg-type]

@@ -18,8 +18,9 @@ import click
 _CLICK = click.ClickException, click.exceptions.Exit, click.Abort
 _DEBUG = "CBRANK_DEBUG"
 _PARAMETER = re.compile(r"`(\w+)(?:=([^`]*))?`")
-# What has no option of its name: a limit that the command line sets, and the folder of a study.
-_OTHERWISE = {"widest": "--covariance full", "folder": "--out"}
+# What has no option of its name: a limit that the command line sets, the folder of a study, and the
+# passes of a cluster.
+_OTHERWISE = {"widest": "--covariance full", "folder": "--out", "rounds": "--passes"}
 # What the command line can do about errors of these types, which are not imported for it.
 _CURES = {
     "NotWrittenError": " Mend that, and repeat the command with --resume.",

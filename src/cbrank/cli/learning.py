@@ -18,6 +18,10 @@ from cbrank.cli.options import MOST, QUIET, READING, NumberOrWord, together
 from cbrank.cli.progress import Reporter, reporter, shown
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from cbrank.features import Table
     from cbrank.training import Checkpoint, Model, Progress, Run
 
 # Rows of real tables are hardly ever ranked so well, unless a column was filled when the label was known.
@@ -128,7 +132,7 @@ def learn(
         _carry_out(run, report, stops, options.get("column_file"))
         if not run.model.ranker.n_seen_.all():
             report.note("only one of the two labels was seen, so there is no ranking yet.")
-        for sentence in [*run.misfits.sentences(), *filter(None, [_too_good(run)])]:
+        for sentence in [*run.misfits.sentences(), *too_good(run.model, run.progressive_auc()[1])]:
             report.note(sentence)
         remarks = run.remarks()
         for sentence in filter(None, remarks.values()):
@@ -143,7 +147,8 @@ def _carry_out(run: "Run", report: Reporter, stops: "Stops", column_file: Path |
     with contextlib.closing(iter(run)) as steps:
         for stream in steps:
             if run.first is not None:
-                _tell_columns(run, report, column_file)
+                tell_columns(run.model, run.first, report, column_file)
+                run.first = None
             report.chunk(stream)
             if stops.received is not None:
                 break
@@ -162,23 +167,20 @@ def _carry_out(run: "Run", report: Reporter, stops: "Stops", column_file: Path |
     sys.exit(128 + stops.received)
 
 
-def _tell_columns(run: "Run", report: Reporter, path: Path | None) -> None:
-    """Report what the columns of a table are taken for, once, and write it to a file to edit."""
+def tell_columns(model: "Model", rows: "Table", report: Reporter, path: Path | None) -> None:
+    """Report what the columns of a table are taken for, and write it to a file to edit."""
     from cbrank.cli import column_file  # noqa: PLC0415
 
-    rows, run.first = run.first, None
-    assert rows is not None
-    columns = column_file.taken(run.model, rows)
+    columns = column_file.taken(model, rows)
     report.columns(columns)
     if path is not None and not path.exists():
-        column_file.write(path, columns, [str(column) for column in run.model.columns.drop])
+        column_file.write(path, columns, [str(column) for column in model.columns.drop])
 
 
 def _held_out(run: "Run") -> dict[str, Any]:
     """Return how well the rows that were never learned from are ranked."""
     import numpy as np  # noqa: PLC0415
 
-    from cbrank.inspection.evaluation import evaluate  # noqa: PLC0415
     from cbrank.inspection.scoring import finite_scores  # noqa: PLC0415
 
     if run.holdout is None:
@@ -189,10 +191,18 @@ def _held_out(run: "Run") -> dict[str, Any]:
         labels.append(chunk.y.astype(np.int8))
         scores.append(finite_scores(run.model, chunk.X)[0])
         chances.append(run.model.probabilities(chunk.X))
-    y = np.concatenate(labels)
+    return evaluated(np.concatenate(labels), np.concatenate(scores), np.concatenate(chances))
+
+
+def evaluated(
+    y: "NDArray[np.int8]", scores: "NDArray[np.float64]", chances: "NDArray[np.float64]"
+) -> dict[str, Any]:
+    """Return how well rows that were held out are ranked, as ``--json`` shows it."""
+    from cbrank.inspection.evaluation import evaluate  # noqa: PLC0415
+
     if not len(y) or y.min() == y.max():
         return {"held_out": {"rows": len(y), "positives": int(y.sum()), "auc": None}}
-    found = evaluate(y, np.concatenate(scores), np.concatenate(chances))
+    found = evaluate(y, scores, chances)
     return {
         "held_out": {
             "rows": found.rows,
@@ -205,41 +215,54 @@ def _held_out(run: "Run") -> dict[str, Any]:
     }
 
 
-def _widths(run: "Run") -> dict[str, int]:
+def _widths(model: "Model") -> dict[str, int]:
     """Return how wide rows are: columns of a table, and the features that were made of them."""
-    columns = int(run.model.ranker.n_features_in_)
-    if not run.model.takes_tables():
+    ranker: Any = model.ranker
+    columns = int(ranker.n_features_in_)
+    if not model.takes_tables():
         return {"features": columns}
-    return {"columns": columns, "features": run.model.ranker.coef_.shape[1]}
+    return {"columns": columns, "features": ranker.coef_.shape[1]}
 
 
-def _too_good(run: "Run") -> str | None:
+def too_good(model: "Model", auc: float) -> list[str]:
     """Say which column moves scores most where rows are ranked too well to be true."""
-    auc = run.progressive_auc()[1]
-    if not run.model.takes_tables() or not auc > _TOO_GOOD:
-        return None
-    effects = run.model.ranker.effects()
+    if not model.takes_tables() or not auc > _TOO_GOOD:
+        return []
+    ranker: Any = model.ranker
+    effects = ranker.effects()
     name = effects.terms[int(effects.moves().argmax())].name
-    return (
+    said = (
         f"an AUC of {auc:.4f} is seldom true: {name!r} moves scores most. If it is not known before "
         "the label is, leave it out by --drop."
     )
+    return [said]
 
 
-def _result(run: "Run", output: Path) -> dict[str, Any]:
-    ranker, progress = run.model.ranker, run.progress
-    return _held_out(run) | {
-        "rows": progress.rows,
-        "positives": progress.positives,
-        "positive": run.model.columns.classes_[-1],
-        "skipped": run.skipped,
-        "progressive_auc": shown(run.progressive_auc()[1]),
+def result_of(
+    model: "Model", output: Path, *, rows: int, positives: int, skipped: int, auc: float
+) -> dict[str, Any]:
+    """Return what was learned, as ``--json`` shows it."""
+    ranker = model.ranker
+    return {
+        "rows": rows,
+        "positives": positives,
+        "positive": model.columns.classes_[-1],
+        "skipped": skipped,
+        "progressive_auc": shown(auc),
         "progressive_auc_interval": [shown(end) for end in ranker.progressive_auc_interval_],
         "recent_auc": shown(ranker.recent_auc_),
-        **_widths(run),
+        **_widths(model),
         "C": getattr(ranker, "C_", getattr(ranker, "C", None)),
         "model": str(output),
     }
+
+
+def _result(run: "Run", output: Path) -> dict[str, Any]:
+    rows, positives = run.progress.rows, run.progress.positives
+    auc = run.progressive_auc()[1]
+    return _held_out(run) | result_of(
+        run.model, output, rows=rows, positives=positives, skipped=run.skipped, auc=auc
+    )
 
 
 # Checkpoints --------------------------------------------------------------------------------------

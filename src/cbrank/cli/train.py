@@ -90,7 +90,7 @@ def command(output: Path, **options: Any) -> None:
 
     With --scheduler each file is a partition: the workers of the cluster, which must find it under
     the same path, learn from their files separately, and what they learned is merged after each of
-    the --passes.
+    the --passes. Rows are mixed, and held out, within each file.
     """  # noqa: D301
     from cbrank.training.model import WIDEST_FULL  # noqa: PLC0415
 
@@ -106,7 +106,7 @@ def command(output: Path, **options: Any) -> None:
     if kept_in and kept_in.exists():
         options["kinds"] = (*column_file.read(kept_in), *options["kinds"])
     model = _model(options, as_it_comes)
-    if as_it_comes:
+    if as_it_comes and not options["scheduler"]:
         _survey(model, options)
     names = (*_LEARNER, "shape", "scale", "seed", *COLUMNS, *TABLES, *READING)
     names = (*names, "passes", "holdout", "strict")

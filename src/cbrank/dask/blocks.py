@@ -43,7 +43,7 @@ class Block:
     def chunks(
         self,
         random: np.random.Generator | None,
-        width: int,  # noqa: ARG002
+        ranker: "CBRanker | None",  # noqa: ARG002
     ) -> Generator[Chunk, None, None]:
         """Yield the rows in chunks, shuffled by `random` if it is not None."""
         X = sp.csr_array(self.X) if sp.issparse(self.X) else self.X

@@ -1,7 +1,9 @@
 """Partitions on disk: each file is one, and the worker that learns from it reads it in chunks."""
 
 import os
-from collections.abc import Collection, Generator, Sequence
+import warnings
+from collections import Counter
+from collections.abc import Collection, Generator, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,17 +16,24 @@ from numpy.typing import ArrayLike, NDArray
 
 from cbrank.dask.cluster import compiled_once, tell_client
 from cbrank.dask.tasks import CHUNK_ROWS, Chunk, Schema
+from cbrank.features.table import Table
 from cbrank.rankers import checks
-from cbrank.streams import Columns, StreamScaler, open_stream
+from cbrank.streams import Columns, StreamScaler, TableColumns, open_stream
 from cbrank.streams.labels import Labels, canonical
-from cbrank.streams.reading import Format
 from cbrank.streams.sources import find_sources
-from cbrank.training.model import refuse_too_wide
+from cbrank.training.holdout import Holdout, labels_of
+from cbrank.training.misfits import Misfits
+from cbrank.training.model import Model, refuse_too_wide
+from cbrank.training.shuffling import Buckets, Window
 
 if TYPE_CHECKING:
     from cbrank.rankers import CBRanker
 
-Scale = Literal["none", "unit"]
+Scale = Literal["none", "unit", "standard", "maxabs"]
+Shuffle = int | Literal["all"] | None
+Ranked = tuple[NDArray[np.int8], NDArray[np.float64], NDArray[np.float64]]
+
+_MEASURED = ("standard", "maxabs")  # scales that take statistics of all rows
 
 
 class Files:
@@ -38,17 +47,33 @@ class Files:
     ----------
     paths : path, glob or sequence of them
         The files, in order; those that match a glob by name.
-    columns : Columns, optional
+    columns : Columns or TableColumns, optional
         What the columns mean, the same for all files: CSV and Parquet need it, to know at least
         which column is the label. Columns that it does not name are those of the first file's
-        header. Categories must be listed or hashed: with "onehot" every file would number them in
-        its own way.
-    format : {"svmlight", "csv", "parquet"}, optional
-        The format of all files; by default told by each file's extension, or by its first line.
-    scale : {"none", "unit"}, default="none"
-        Whether each row is divided by its length.
+        header. `AdditiveRanker` takes tables as they come, by `TableColumns`.
+    scale : {"none", "unit", "standard", "maxabs"}, default="none"
+        How rows of numbers are scaled, as in `StreamScaler`; "standard" and "maxabs" go by the
+        statistics of all files, which are read once more for it.
+    shuffle : int or "all", optional
+        If the ranker shuffles, then within a window of so many rows of each file, or all rows of
+        each file, through temporary files on the workers; by default the rows of each chunk.
+    holdout : float, optional
+        The share of rows that are never learned from; `held_out` ranks them.
+    seed : int, default=0
+        What the choice of those rows depends on, beside their places.
+    strict : bool, default=False
+        Whether a word in a column of numbers or dates is an error; else it is a gap, and told of.
     widest : int, optional
         The most features that a full covariance may have.
+    **reading : object
+        How to read: `format`, `separator`, `decimal` and `encoding` as `open_stream` takes them.
+
+    Attributes
+    ----------
+    scaler : StreamScaler
+        What scales the rows; fitted once all files were looked at, if it learns from rows.
+    sorted : bool
+        Whether there is a table whose rows are sorted by label, once all were looked at.
 
     Examples
     --------
@@ -73,21 +98,35 @@ class Files:
         paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
         columns: Columns | None = None,
         *,
-        format: Format | None = None,
         scale: Scale = "none",
+        shuffle: Shuffle = None,
+        holdout: float | None = None,
+        seed: int = 0,
+        strict: bool = False,
         widest: int | None = None,
+        **reading: Any,
     ) -> None:
         self.paths = [str(Path(path).absolute()) for path in _readable(find_sources(paths))]
         self.columns = Columns() if columns is None else columns
-        self.format, self.scale, self.widest = format, scale, widest
-        if scale not in ("none", "unit"):
-            raise ValueError(f"scale must be 'none' or 'unit', got {scale!r}.")
-        for name, how in self.columns.categorical.items():
-            if how == "onehot":
-                raise ValueError(
-                    f"column {name!r} cannot be onehot here, since every file would number its "
-                    "categories in its own way: list the categories, or say hash:BITS."
-                )
+        if scale not in ("none", "unit", *_MEASURED):
+            raise ValueError(f"scale must be none, unit, standard or maxabs, got {scale!r}.")
+        self.scaler, self.shuffle = StreamScaler(scale), shuffle
+        self.holdout, self.seed = holdout, seed
+        self.strict, self.widest, self.reading = strict, widest, reading
+        self.sorted = self._looked = False
+
+    def go_on(self, columns: Columns, scaler: StreamScaler) -> None:
+        """Read as files before were read.
+
+        Parameters
+        ----------
+        columns : Columns
+            What their columns mean.
+        scaler : StreamScaler
+            What scaled their rows.
+        """
+        self.columns, self.scaler = columns, scaler
+        self._looked = "onehot" not in columns.categorical.values()
 
     def parts(self) -> list["File"]:
         """Return the partitions.
@@ -97,8 +136,50 @@ class Files:
         list of File
             One for each path.
         """
-        shared = self.columns, self.format, self.scale, self.widest
-        return [File(number, path, *shared) for number, path in enumerate(self.paths)]
+        shared = self.columns, self.scaler, self.shuffle, self.strict, self.widest, self.reading
+        held = [
+            None if self.holdout is None else Holdout(self.holdout, self.seed + number)
+            for number in range(len(self.paths))
+        ]
+        return [File(number, path, held[number], *shared) for number, path in enumerate(self.paths)]
+
+    def look(self, client: Client) -> None:
+        """Find out what must be known of all files before the first row is learned from.
+
+        That is columns, labels, one-hot categories and statistics to scale by. Workers read the
+        beginnings of files for it, or whole files where a rare value must not be missed.
+
+        Parameters
+        ----------
+        client : Client
+            Whose workers read.
+        """
+        if self._looked:
+            return
+        found = [file for file in self._each(client, File.begin) if file.labels]
+        if not found:
+            raise ValueError(f"There are no rows to learn from in {', '.join(self.paths)}.")
+        first = found[0].columns
+        for file in found[1:]:
+            first.expect(sparse=_is_text(file.columns), name=file.path, learn=True)
+            first.take_in(file.columns)
+        if first.labels.negative is None:
+            first.labels.learn(sum((file.labels for file in found), Counter()), "All files")
+        checks.check_classes(first.labels.known())
+        if _is_text(first):
+            first.width_ = max(file.columns.width_ for file in found)
+        self.columns, self.sorted = first, any(file.sorted for file in found)
+        if self.scaler.kind in _MEASURED and not self.scaler.__sklearn_is_fitted__():
+            self.scaler = _of_all([*filter(None, self._each(client, File.measure))])
+        self._looked = True
+        alone = sum(len(file.labels) == 1 for file in found)
+        if len(found) > 1 and 2 * alone > len(found):
+            warnings.warn(
+                f"{alone:,} of {len(found):,} files have one label only, and what is learned from one "
+                "file alone is little there: mix the rows of all files first, or learn without a "
+                "cluster.",
+                stacklevel=2,
+            )
 
     def schema(
         self,
@@ -106,14 +187,14 @@ class Files:
         ranker: "CBRanker",
         classes: ArrayLike | None,  # noqa: ARG002
     ) -> Schema:
-        """Find out what must be known of all rows before the first is learned from.
+        """Find out what a ranker must know before it learns from the first row.
 
         Parameters
         ----------
         client : Client
-            Whose workers read the beginnings of the files.
+            Whose workers look at the files.
         ranker : CBRanker
-            The ranker that is to learn.
+            The ranker that is to learn; one of tables is told what columns were said to be.
         classes : object
             Ignored: they are 0 and 1.
 
@@ -122,30 +203,54 @@ class Files:
         Schema
             What was found; `columns` knows it from here on, too.
         """
-        tasks = [delayed(File.begin)(part) for part in self.parts()]
-        found = [file for file in client.gather(client.compute(tasks)) if file.labels]
-        if not found:
-            raise ValueError(f"There are no rows to learn from in {', '.join(self.paths)}.")
-        for file in found[1:]:
-            found[0].columns.expect(sparse=_is_text(file.columns), name=file.path, learn=True)
-        self.columns, labels = found[0].columns, Labels(self.columns.labels.positive)
-        words = dict.fromkeys(label for file in found for label in file.labels)
-        labels.encode(list(words), learn=True, where="All files")
-        checks.check_classes(labels.known())
-        self.columns.labels = labels
-        if _is_text(self.columns):
-            self.columns.width_ = max(file.columns.width_ for file in found)
+        from cbrank.rankers import AdditiveRanker  # noqa: PLC0415
+
+        of_tables = isinstance(self.columns, TableColumns)
+        if of_tables != isinstance(ranker, AdditiveRanker):
+            raise ValueError(
+                "AdditiveRanker takes tables as they come, and no other ranker does: give its Files "
+                "TableColumns(label=...), and those of other rankers Columns(label=...)."
+            )
+        self.look(client)
+        if isinstance(self.columns, TableColumns):
+            if self.columns.kinds_:
+                ranker.set_params(kinds=self.columns.kinds_)
+            return Schema(np.arange(2), self.columns.width_, sparse=False)
         refuse_too_wide(ranker, self.columns.width_, self.widest)
         sparse = _is_text(self.columns) or bool(self.columns.categorical)
         return Schema(np.arange(2), self.columns.width_, sparse)
 
+    def held_out(self, client: Client, model: Model) -> Ranked:
+        """Rank the rows that were never learned from.
+
+        Parameters
+        ----------
+        client : Client
+            Whose workers score them.
+        model : Model
+            What was learned from the others.
+
+        Returns
+        -------
+        tuple of ndarray
+            Labels (0 or 1), scores and probabilities.
+        """
+        return _joined(self._each(client, File.rank_held_out, model))
+
+    def _each(self, client: Client, call: Any, *args: Any) -> list[Any]:
+        """Return what workers make of each file."""
+        shared = [delayed(value, traverse=False) for value in args]
+        tasks = [delayed(call)(part, *shared) for part in self.parts()]
+        return list(client.gather(client.compute(tasks)))
+
 
 class Beginning(NamedTuple):
-    """What the first rows of a file tell."""
+    """What is found in a file before it is learned from."""
 
     path: str
     columns: Columns
-    labels: list[str]
+    labels: Counter[str]
+    sorted: bool = False
 
 
 @dataclass
@@ -154,41 +259,108 @@ class File:
 
     number: int
     path: str
+    holdout: Holdout | None
     columns: Columns
-    format: Format | None
-    scale: Scale
+    scaler: StreamScaler
+    shuffle: Shuffle
+    strict: bool
     widest: int | None
+    reading: dict[str, Any]
 
     def begin(self) -> Beginning:
-        """Read until two labels have come: mostly one chunk, but a file of one label to its end."""
-        columns, collected = deepcopy(self.columns), _CollectedLabels()
-        columns.labels = collected
+        """Find the columns, the labels and the categories.
+
+        Of a table as it comes all labels are read, and nothing else. Any other file is read until
+        two labels have come: mostly one chunk, but a file of one label, or of one-hot categories, to
+        its end.
+        """
+        columns = deepcopy(self.columns)
+        if isinstance(columns, TableColumns):
+            return self._begin_table(columns)
+        known, columns.labels = columns.labels, _CollectedLabels()
+        whole, chunks = "onehot" in columns.categorical.values(), self._read(columns)
+        with compiled_once("cbrank.streams"):
+            more = next(chunks, None)
+        while more is not None and (whole or len(columns.labels.counts) < 2):
+            more = next(chunks, None)
+        found, columns.labels = columns.labels.counts, known
+        return Beginning(self.path, columns, found)
+
+    def _begin_table(self, columns: TableColumns) -> Beginning:
         with (
             compiled_once("cbrank.streams"),
-            open_stream(self.path, columns=columns, format=self.format) as stream,
+            open_stream(self.path, columns=columns, labels=False, **self.reading) as stream,
         ):
-            for _ in stream:
-                if len(collected.words) > 1:
-                    break
-        columns.labels = self.columns.labels
-        return Beginning(self.path, columns, list(collected.words))
+            next(stream, None)
+        labels = labels_of([self.path], columns, self.reading)
+        return Beginning(self.path, columns, labels.counts, labels.sorted)
+
+    def measure(self) -> StreamScaler | None:
+        """Return a scaler that has learned from all rows; None if there are none."""
+        scaler, columns = deepcopy(self.scaler), deepcopy(self.columns)
+        for X, *_ in self._read(columns):
+            scaler.partial_fit(X)
+        return scaler if scaler.__sklearn_is_fitted__() else None
 
     def chunks(
-        self, random: np.random.Generator | None, width: int
+        self, random: np.random.Generator | None, ranker: "CBRanker | None"
     ) -> Generator[Chunk, None, None]:
-        """Yield the rows in chunks, each shuffled by `random` if it is not None."""
-        columns = deepcopy(self.columns)
-        columns.width_ = max(columns.width_, width)
-        scaler = StreamScaler(self.scale)
+        """Yield the rows in chunks, shuffled by `random` if it is not None."""
+        columns, scaler = deepcopy(self.columns), deepcopy(self.scaler)
+        if ranker is not None:
+            columns.width_ = max(columns.width_, ranker.n_features_in_)
+        scaled = scaler.transform if scaler.__sklearn_is_fitted__() else scaler.learn_transform
+        for X, y in self._in_order(self._read(columns, ranker), random, columns):
+            if isinstance(X, Table):
+                yield Table(columns.numeric_ or (), X.columns), y, None
+            elif len(y):
+                yield scaled(X), y, None
+
+    def _read(self, columns: Columns, ranker: "CBRanker | None" = None) -> Iterator[Any]:
+        """Read the rows to learn from, and tell what is odd about them once all are read."""
+        model, misfits = Model(ranker, None, columns), Misfits()  # type: ignore[arg-type]
         with open_stream(
-            self.path, columns=columns, format=self.format, chunk_rows=CHUNK_ROWS
+            self.path, columns=columns, chunk_rows=CHUNK_ROWS, **self.reading
         ) as stream:
-            for X, y, *_ in stream:
-                rows = slice(None) if random is None else random.permutation(X.shape[0])
-                assert y is not None
-                yield scaler.learn_transform(X)[rows], y[rows], None
-            for note in stream.notes:
+            for whole in stream:
+                chunk = self.holdout.parted(whole, held=False) if self.holdout else whole
+                if ranker is not None:
+                    misfits.add(model, chunk, strict=self.strict)
+                if len(chunk.y):  # type: ignore[arg-type]
+                    yield chunk
+            for note in (*stream.notes, *misfits.sentences()):
                 tell_client(note)
+
+    def _in_order(
+        self, chunks: Iterator[Any], random: np.random.Generator | None, columns: Columns
+    ) -> Iterator[tuple[Any, NDArray[np.int64]]]:
+        """Give rows and labels in the order in which to learn from them."""
+        if random is None:
+            yield from ((chunk.X, chunk.y) for chunk in chunks)
+        elif self.shuffle is None:
+            for X, y, *_ in chunks:
+                rows = random.permutation(len(y))
+                yield X.take(rows) if isinstance(X, Table) else X[rows], y[rows]
+        elif self.shuffle == "all":
+            with Buckets((int(random.integers(2**32)),)) as buckets:
+                for X, y, *_ in chunks:
+                    buckets.add(X, y)
+                yield from buckets.mixed(columns.width_)
+        else:
+            window = Window(self.shuffle, (int(random.integers(2**32)),))
+            for X, y, *_ in chunks:
+                yield window.exchange(X, y)
+            while len(window):
+                yield window.leave(columns.width_)
+
+    def rank_held_out(self, model: Model) -> Ranked:
+        """Return labels, scores and probabilities of the rows that are held out."""
+        assert self.holdout is not None
+        found = [(np.zeros(0, np.int8), np.zeros(0), np.zeros(0))]
+        for X, y, *_ in self.holdout.rows([self.path], deepcopy(model.columns), self.reading):
+            assert y is not None
+            found.append((y.astype(np.int8), model.scores(X), model.probabilities(X)))
+        return _joined(found)
 
     def widen(self, ranker: "CBRanker", width: int) -> None:
         """Make room in a ranker for rows of this width: later rows may have further features."""
@@ -206,7 +378,7 @@ class _CollectedLabels(Labels):
 
     def __init__(self) -> None:
         super().__init__()
-        self.words: dict[str, None] = {}  # in the order in which they came
+        self.counts = Counter[str]()
 
     def encode(
         self,
@@ -214,12 +386,39 @@ class _CollectedLabels(Labels):
         *,
         learn: bool,  # noqa: ARG002
         where: str,  # noqa: ARG002
-        gaps: Collection[str] = (),
+        gaps: Collection[str] = (),  # noqa: ARG002
     ) -> tuple[NDArray[np.int64], list[tuple[int, str]]]:
-        found: list[Any] = np.unique(labels).tolist()
-        known = [label for label in map(canonical, found) if label.lower() not in gaps]
-        self.words |= dict.fromkeys(filter(None, known))
+        found, counts = np.unique(labels, return_counts=True)
+        for label, count in zip(map(canonical, found.tolist()), counts.tolist(), strict=True):
+            self.counts[label] += count
+        del self.counts[""]
         return np.zeros(len(labels), np.int64), []
+
+
+def _joined(parts: Sequence[Ranked]) -> Ranked:
+    labels, scores, chances = zip(*parts, strict=True)
+    return np.concatenate(labels), np.concatenate(scores), np.concatenate(chances)
+
+
+def _of_all(scalers: Sequence[StreamScaler]) -> StreamScaler:
+    """Return the scaler of all rows that several have learned from apart."""
+    width = max(scaler.n_features_in_ for scaler in scalers)
+    for scaler in scalers:
+        scaler.resize(width)
+    known = [scaler.get_state()[0] for scaler in scalers]
+    every: dict[str, NDArray[Any]] = {
+        name: np.array([arrays[name] for arrays in known]) for name in known[0]
+    }
+    arrays = {"rows": every["rows"].sum(axis=0)}
+    if "largest" in every:
+        arrays["largest"] = every["largest"].max(axis=0)
+    else:
+        counts, means = every["counts"], every["means"]
+        arrays["counts"] = counts.sum(axis=0)
+        mean = (counts / np.maximum(arrays["counts"], 1.0) * means).sum(axis=0)
+        between = counts * (means - mean) ** 2
+        arrays |= {"means": mean, "squares": (every["squares"] + between).sum(axis=0)}
+    return StreamScaler.from_state(arrays, {"kind": scalers[0].kind, "n_features_in": width})
 
 
 def _readable(sources: Sequence[Any]) -> Sequence[Any]:

@@ -20,12 +20,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from cbrank.dask import blocks, cluster, tasks
 from cbrank.dask.blocks import Blocks
-from cbrank.dask.files import Files, Scale
+from cbrank.dask.files import Files
 from cbrank.dask.tasks import Partition, Seed
 from cbrank.rankers.additive import AdditiveRanker
 from cbrank.rankers.cbr import CBRanker
 from cbrank.rankers.cbr_cv import CBRankerCV
-from cbrank.streams import Columns
+from cbrank.streams import Columns, StreamScaler
 
 # The model is part of the graph of tasks; that it may be large is no reason for Dask to warn.
 _ANY_SIZE = {"distributed.admin.large-graph-warning-threshold": "1 PiB"}
@@ -122,10 +122,10 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     * C "auto": a copy of the ranker chooses C by the first rows of up to 16 partitions, and all
       partitions are learned with it.
     * `AdditiveRanker`: one copy learns the first rows of up to 16 partitions, some 8,000 in all, and
-      so decides what columns are; the other rows of all partitions go on from it. Frames and arrays
-      may have words and gaps.
+      so decides what columns are; the other rows of all partitions go on from it. Frames, arrays and
+      files (by `TableColumns`) may have words and gaps.
     * `shuffle`: `fit` and `partial_fit` take the rows of each partition in random order; those of a
-      file are shuffled chunk by chunk.
+      file are shuffled chunk by chunk, unless its `Files` have another `shuffle`.
     * `n_passes`: passes over a partition before it is merged, whereas `rounds` learns from all
       partitions again after they were. ``cbrank train --scheduler ... --passes N`` is ``rounds=N``.
     * `class_weight` "balanced": goes by the running counts of each partition.
@@ -160,7 +160,7 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     ranker_: CBRanker
     columns_: Columns
-    _scale: Scale  # of the files learned from
+    _scaler: StreamScaler  # of the files learned from
 
     coef_ = _of_ranker("coef_")
     covariance_ = _of_ranker("covariance_")
@@ -240,7 +240,7 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         if not self.__sklearn_is_fitted__():
             return self._learn(partitions, None, classes)
         if isinstance(partitions, Files):
-            partitions.columns, partitions.scale = self._known_columns(), self._scale
+            partitions.go_on(self._known_columns(), self._scaler)
         prior = self.to_local().set_params(**self._parameters(self.ranker_.C_))
         prior.check_parameters(classes)
         return self._learn(partitions, prior, None)
@@ -266,6 +266,8 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             elif prior is None:
                 model, chosen = self._start(client, partitions, seed, classes)
             else:
+                if isinstance(partitions, Files):
+                    partitions.look(client)
                 model = delayed(prior, traverse=False)
             for round_ in range(1, self.rounds + 1):
                 label = f"Round {round_} of {self.rounds}" if self.rounds > 1 else "Partitions"
@@ -309,23 +311,19 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self, client: Client, partitions: Partitions, seed: Seed, classes: ArrayLike | None
     ) -> tuple[Any, dict[int, int]]:
         """Return the ranker that decided what columns are, and how many rows of partitions it took."""
-        if isinstance(partitions, Files):
-            raise ValueError(  # noqa: TRY004
-                "AdditiveRanker takes tables as they are, and files are read as numbers: read them "
-                "by dask.dataframe (read_csv, read_parquet) and fit the frame."
-            )
-        labels = partitions.schema(client, self.ranker, classes).classes
-        every = partitions.parts()
+        fresh = clone(self.ranker)
+        labels = partitions.schema(client, fresh, classes).classes
+        every: Sequence[Partition] = partitions.parts()
         for parts in (tasks.evenly_spaced(every), every):
             heads = [delayed(tasks.head_of_table)(part, seed, len(parts)) for part in parts]
             numbers = [part.number for part in parts]
-            first = delayed(tasks.begun)(heads, clone(self.ranker), labels, numbers)
+            first = delayed(tasks.begun)(heads, fresh, labels, numbers)
             ranker = client.compute(first).result()
             if ranker.__sklearn_is_fitted__() and not ranker.waits:
                 return ranker, dict.fromkeys(numbers, tasks.share_of(len(parts)))
         raise ValueError(
             "The partitions have too few rows, or rows of weight above zero, to decide what columns "
-            "are, which takes 256: use AdditiveRanker on the rows in memory."
+            "are, which takes 256: learn from them without a cluster."
         )
 
     def _round(
@@ -367,12 +365,12 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         if chosen is not None and chosen.C == "auto":
             self.Cs_, self.progressive_auc_path_ = chosen.Cs_, chosen.progressive_auc_path_
         if isinstance(partitions, Files):
-            self.columns_, self._scale = deepcopy(partitions.columns), partitions.scale
+            self.columns_, self._scaler = deepcopy(partitions.columns), partitions.scaler
             self.columns_.width_ = merged.n_features_in_
         if merged.n_pairs_ == 0:
             warnings.warn(
                 "No partition had rows of both classes, so no pair was learned from: mix the rows "
-                "before they are partitioned, or go on with rounds=2.",
+                "before they are partitioned, or go on with `rounds=2`.",
                 stacklevel=4,
             )
 

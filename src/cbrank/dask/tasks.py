@@ -7,7 +7,7 @@ the same ranker to the last bit.
 import contextlib
 import itertools
 import math
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from cbrank.dask.cluster import compiled_once
+from cbrank.features.table import Table
 from cbrank.merging import merge, tempered
 
 if TYPE_CHECKING:
@@ -37,9 +38,9 @@ class Partition(Protocol):
     number: int
 
     def chunks(
-        self, random: np.random.Generator | None, width: int
+        self, random: np.random.Generator | None, ranker: "CBRanker | None"
     ) -> Generator[Chunk, None, None]:
-        """Yield the rows in chunks, shuffled by `random` if it is not None."""
+        """Yield the rows in chunks, for a ranker, shuffled by `random` if it is not None."""
 
     def widen(self, ranker: "CBRanker", width: int) -> None:
         """Make room in a ranker for rows of this width, where rows may get wider."""
@@ -88,7 +89,7 @@ def learn(
 ) -> "CBRanker":
     """Return what `prior` becomes by learning from a partition, perhaps not for the first time.
 
-    The first `known` rows of the first chunk are those of `first_rows`, which it has learned from.
+    The first `known` rows are those of `head_of_table`, which it has learned from.
     """
     random, ranker = seed.generator(partition, prior), deepcopy(prior)
     ranker.reseed(int(random.integers(1, 2**63)))
@@ -97,12 +98,7 @@ def learn(
             take = ranker.learn_again if again or number else ranker.partial_fit
             first = known and not again and not number
             order = (seed.generator(partition) if first else random) if seed.shuffle else None
-            for place, chunk in enumerate(partition.chunks(order, ranker.n_features_in_)):
-                X, y, weights = (
-                    _rows_of(chunk, slice(known, None)) if first and not place else chunk
-                )
-                if not len(y):
-                    continue
+            for X, y, weights in _after(partition.chunks(order, ranker), known if first else 0):
                 partition.widen(ranker, X.shape[1])
                 with compiled_once(type(ranker).__name__):
                     take(X, y, sample_weight=weights)
@@ -141,27 +137,46 @@ def share_of(partitions: int) -> int:
 
 
 def first_rows(partition: Partition, prior: "CBRanker", seed: Seed, partitions: int) -> list[Chunk]:
-    """Return a partition's share of the rows that choose C, as one chunk, or none if it is empty."""
+    """Return a partition's share of the rows that choose C."""
     order = seed.generator(partition, prior) if seed.shuffle else None
-    rows = slice(share_of(partitions))
     try:
-        with contextlib.closing(partition.chunks(order, prior.n_features_in_)) as chunks:
-            return [_rows_of(chunk, rows) for chunk in itertools.islice(chunks, 1)]
+        with contextlib.closing(partition.chunks(order, prior)) as chunks:
+            return _first(chunks, share_of(partitions))
     except ValueError as error:
         raise partition.located(error, prior) from None
 
 
+def _first(chunks: Iterable[Chunk], count: int) -> list[Chunk]:
+    """Return the first so many rows."""
+    found = list[Chunk]()
+    for chunk in chunks:
+        found.append(_rows_of(chunk, slice(count)))
+        count -= len(chunk[1])
+        if count <= 0:
+            break
+    return found
+
+
+def _after(chunks: Iterable[Chunk], count: int) -> Iterator[Chunk]:
+    """Give the rows after the first so many, in chunks that have rows."""
+    for chunk in chunks:
+        rows = len(chunk[1])
+        if count < rows:
+            yield _rows_of(chunk, slice(count, None)) if count > 0 else chunk
+        count -= rows
+
+
 def _rows_of(chunk: Chunk, rows: slice) -> Chunk:
     X, y, weights = chunk
-    return _safe_indexing(X, rows), y[rows], None if weights is None else weights[rows]
+    some = X.take(rows) if isinstance(X, Table) else _safe_indexing(X, rows)
+    return some, y[rows], None if weights is None else weights[rows]
 
 
 def head_of_table(partition: Partition, seed: Seed, partitions: int) -> list[Chunk]:
     """Return a partition's share of the rows that decide what columns are."""
     order = seed.generator(partition) if seed.shuffle else None
-    with contextlib.closing(partition.chunks(order, 0)) as chunks:
-        rows = slice(share_of(partitions))
-        return [_rows_of(chunk, rows) for chunk in itertools.islice(chunks, 1)]
+    with contextlib.closing(partition.chunks(order, None)) as chunks:
+        return _first(chunks, share_of(partitions))
 
 
 def begun(heads: Sequence[Sequence[Chunk]], ranker: Any, classes: Any, names: Sequence[int]) -> Any:

@@ -375,6 +375,19 @@ class Columns:
         self._met.append(table.number, cell)
         self.width_ += 1
 
+    def take_in(self, other: "Columns") -> None:
+        """Add the one-hot categories that other columns of the same table have met.
+
+        Parameters
+        ----------
+        other : Columns
+            Columns that were given the same parameters.
+        """
+        tables = list(self._tables.values())
+        for number, value in other._met:
+            if tables[number].find(value) < 0 and not self._recall(tables[number], value):
+                self._grow(tables[number], value)
+
     # The header --------------------------------------------------------------------------------
 
     def _learn_header(self, header: Sequence[str], name: str) -> None:

@@ -105,6 +105,13 @@ class TableColumns(Columns):
             self.drop.append(str(self.id))
         self.id = column
 
+    def expect(self, *, sparse: bool, name: str, learn: bool) -> None:
+        if sparse and self._sparse is None:
+            raise ValueError(
+                f"{name} is svmlight text, which has no column {self.label!r}: leave out `label`."
+            )
+        super().expect(sparse=sparse, name=name, learn=learn)
+
     def names_of(self, header: Sequence[str]) -> list[str]:
         return with_names(header)
 
