@@ -453,7 +453,7 @@ class TableEncoder(Owner, TransformerMixin, Estimator):
         --------
         >>> TableEncoder().fit([[3.5, "7"], [4.5, "?"]] * 20).decisions()
         ['x0: a number, two values, 3.5 and 4.5',
-        'x1: a number in words, constant so far; 20 of 40 cells are gaps']
+        'x1: a number, constant so far; 20 of 40 cells are gaps']
         """
         return self._current().sentences()
 
