@@ -356,7 +356,7 @@ _WIDE_COVARIANCE = Parameter(
     ("auto", "full", "diagonal"),
     "auto",
     'Full covariance takes d x d numbers for d features; "auto" takes it unless there is free text, '
-    "whose features are many.",
+    "whose features are many, or there are more than 2,048 features to begin with.",
 )
 
 # What columns of a table become.

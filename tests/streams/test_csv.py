@@ -154,7 +154,7 @@ def test_every_malformed_row_can_be_skipped():
         (b"a,a,y", Columns("y"), "has two columns named 'a'; rename one of them."),
         (b"\xe9,z", Columns("y"), "Its columns are 'é', 'z'."),
         (b'"a,y', Columns("y"), "its header line is not CSV"),
-        (b"a,y\r1,2\r", Columns("y"), "its header line is not CSV"),
+        (b"a,y\r1,2\r", Columns("y"), "its lines end in carriage returns alone"),
     ],
 )
 def test_headers_that_will_not_do(header, columns, complaint):

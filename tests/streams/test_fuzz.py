@@ -14,7 +14,7 @@ def test_broken_input_gives_rows_or_a_sentence(reader):
         throw(reader, seed, data)
 
 
-@pytest.mark.parametrize("reader", ["svmlight", "csv"])
+@pytest.mark.parametrize("reader", ["svmlight", "csv", "table"])
 def test_nothing_is_held_of_input_that_was_read_or_refused(reader):
     # The process itself may stay large, since the allocator keeps what threads gave back.
     data = seed_of(reader)

@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 
+from cbrank.features.table import Table, cells_of
 from cbrank.streams import open_stream
 
 
@@ -50,4 +51,6 @@ def outcome(source, columns, **options):
 def _plain(X):
     if isinstance(X, np.ndarray):
         return X.tolist()
+    if isinstance(X, Table):
+        return [repr(row) for row in cells_of(X)]
     return X.shape, X.data.tolist(), X.indices.tolist(), X.indptr.tolist()

@@ -12,9 +12,10 @@ from learners import make
 from make_compatibility import FOLDER
 from sklearn.pipeline import Pipeline
 
+from cbrank import AdditiveRanker
 from cbrank.modelfile import gather
 from cbrank.modelfile.container import pack, unpack
-from cbrank.streams import Columns, StreamScaler, open_stream
+from cbrank.streams import Columns, StreamScaler, TableColumns, open_stream
 from cbrank.training import Checkpoint, Every, Model, Progress
 from cbrank.training.shuffling import Window
 
@@ -71,6 +72,11 @@ def seeds(folder):
             found += _files(f"{meaning}-{ranker}", model, TABLE, folder)
     for ranker, scale in (("cbr-diagonal", "standard"), ("ftrl", None), ("cbr-auto", "unit")):
         found += _files(f"text-{ranker}", _trained(TEXT, Columns(), ranker, scale), TEXT, folder)
+    for name, rows in (("curves", TABLE), ("waiting", "".join(TABLE.splitlines(True)[:12]))):
+        columns = TableColumns("y", id="id", na=["-999"], kinds={"page": "drop"})
+        additive = AdditiveRanker(buffer_size=3, random_state=0, pieces=2)
+        model = _learned(Model(additive, None, columns), rows)
+        found += _files(f"{name}-additive", model, TABLE, folder)
     for path in sorted(FOLDER.glob("0.1.0/*.*")):
         if path.suffix != ".json":
             rows = EARLIER_TABLE if path.stem == "trained" else ""
@@ -86,8 +92,11 @@ def _pipeline(kind, ranker):
 
 def _trained(rows, columns, ranker, scale):
     small = {"buffer_size": 3} if ranker.startswith("cbr") else {}
-    model = Model(make(ranker, **small), scale and StreamScaler(scale), columns)
-    for chunk in open_stream(io.BytesIO(rows.encode()), columns=columns):
+    return _learned(Model(make(ranker, **small), scale and StreamScaler(scale), columns), rows)
+
+
+def _learned(model, rows):
+    for chunk in open_stream(io.BytesIO(rows.encode()), columns=model.columns):
         model.learn(chunk)
     return model
 

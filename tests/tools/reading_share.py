@@ -1,7 +1,8 @@
 """How much of `cbrank train` is reading, and how much memory it takes.
 
 ``python tests/tools/reading_share.py covtype.svm --copies 1 20`` learns from a file, and from so many
-copies of it one after the other, each in a process of its own.
+copies of it one after the other, each in a process of its own. With ``--label NAME`` the file is a table,
+which is taken as it comes, and curves are learned.
 """
 
 import argparse
@@ -10,16 +11,23 @@ import subprocess
 import sys
 import time
 
-from cbrank import CBRanker
-from cbrank.streams import Columns, StreamScaler
+from cbrank import AdditiveRanker, CBRanker
+from cbrank.streams import Columns, StreamScaler, TableColumns
 from cbrank.training import Model, Run
 
 
-def learn(path, copies, covariance, buffer_size):
-    """Learn, and print rows, seconds, the share that is not learning, and the peak of memory."""
+def new_model(covariance, buffer_size, label):
+    if label is not None:
+        ranker = AdditiveRanker(crosses=0, covariance=covariance, random_state=0)
+        return Model(ranker, None, TableColumns(label))
     ranker = CBRanker(covariance=covariance, buffer_size=buffer_size, random_state=0)
     scaler = StreamScaler("unit") if covariance == "diagonal" else None
-    model = Model(ranker, scaler, Columns())
+    return Model(ranker, scaler, Columns())
+
+
+def learn(path, copies, covariance, buffer_size, label):
+    """Learn, and print rows, seconds, the share that is not learning, and the peak of memory."""
+    model = new_model(covariance, buffer_size, label)
     spent = 0.0
 
     def timed(chunk, learn=model.learn):
@@ -51,15 +59,20 @@ def main():
     parser.add_argument("--copies", type=int, nargs="+", default=[1])
     parser.add_argument("--covariance", nargs="+", default=["full", "diagonal"])
     parser.add_argument("--buffer-size", type=int, default=10)
+    parser.add_argument("--label")
     options = parser.parse_args()
+    size, table = ["--buffer-size", str(options.buffer_size)], []
+    if options.label is not None:
+        table = ["--label", options.label]
     if len(options.copies) == len(options.covariance) == 1:
-        learn(options.path, options.copies[0], options.covariance[0], options.buffer_size)
+        one = options.copies[0], options.covariance[0], options.buffer_size, options.label
+        learn(options.path, *one)
         return
     for covariance in options.covariance:
         for copies in options.copies:
             alone = ["--copies", str(copies), "--covariance", covariance]
-            size = ["--buffer-size", str(options.buffer_size)]
-            subprocess.run([sys.executable, __file__, options.path, *alone, *size], check=True)
+            line = [options.path, *alone, *size, *table]
+            subprocess.run([sys.executable, __file__, *line], check=True)
 
 
 if __name__ == "__main__":

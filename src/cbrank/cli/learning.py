@@ -145,6 +145,7 @@ def learn(
 def _carry_out(run: "Run", report: Reporter, stops: "Stops", column_file: Path | None) -> None:
     report.begin(run)
     stops.ask(run.stop)
+    stream = None
     with contextlib.closing(iter(run)) as steps:
         for stream in steps:
             if run.first is not None:
@@ -154,6 +155,8 @@ def _carry_out(run: "Run", report: Reporter, stops: "Stops", column_file: Path |
             if stops.received is not None:
                 break
     report.end()
+    if stream is not None and stream.unlabelled:
+        report.note(f"{_rows(stream.unlabelled)} no label, and nothing was learned from them.")
     if stops.received is None:
         return
     run.keep()
@@ -168,12 +171,21 @@ def _carry_out(run: "Run", report: Reporter, stops: "Stops", column_file: Path |
     sys.exit(128 + stops.received)
 
 
+def _rows(count: int) -> str:
+    return "1 row has" if count == 1 else f"{count:,} rows have"
+
+
 def tell_columns(model: "Model", rows: "Table", report: Reporter, path: Path | None) -> None:
     """Report what the columns of a table are taken for, and write it to a file to edit."""
     from cbrank.cli import column_file  # noqa: PLC0415
 
     columns = column_file.taken(model, rows)
     report.columns(columns)
+    if all(column.taken_as == "drop" for column in columns):
+        report.note(
+            "all columns are left out so far: there is nothing to rank by. Say what they are "
+            "by --as, such as --as 'x*=category'."
+        )
     if path is not None and not path.exists():
         column_file.write(path, columns, [str(column) for column in model.columns.drop])
 

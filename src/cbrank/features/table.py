@@ -127,7 +127,7 @@ class Table:
     def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return arrays without objects and facts for JSON, from which `from_state` restores it."""
         rows = len(self)
-        words = [column for column in self.columns if isinstance(column, Words)]
+        words = [_in_order(column) for column in self.columns if isinstance(column, Words)]
         times = [column.seconds for column in self.columns if isinstance(column, Times)]
         numbers = [column for column in self.columns if isinstance(column, np.ndarray)]
         texts = Texts.of(value for column in words for value in column.values)
@@ -185,6 +185,17 @@ class Table:
             else:
                 columns.append(Words(next(codes), next(values), letter == "d"))
         return cls(names, columns, facts["named"])
+
+
+def _in_order(column: Words) -> Words:
+    """Return words in order of appearance, so that a file does not tell in which parts they came."""
+    used, first, places = np.unique(column.codes, return_index=True, return_inverse=True)
+    gaps = int(used.size > 0 and used[0] < 0)
+    order = np.argsort(first[gaps:], kind="stable")
+    moved = np.empty(len(used), np.int32)
+    moved[:gaps], moved[gaps + order] = -1, np.arange(len(order))
+    values = tuple([column.values[at] for at in used[gaps:][order].tolist()])
+    return Words(moved[places].astype(np.int32), values, column.declared)
 
 
 def _letter(column: Column) -> str:

@@ -29,6 +29,9 @@ Arrays = dict[str, NDArray[Any]]
 Facts = dict[str, Any]
 
 FIRST_OF_FIT = 512  # rows that `fit` looks ahead to decide what columns are
+# Features of a full covariance that nobody asked for by name: 32 MiB for each learner, all of it read
+# for each pair. A table of 1,000 columns of numbers has 8,000, and took a second for each row.
+_WIDEST_FULL = 2048
 
 
 def _of_rows_so_far(name: str) -> Any:
@@ -235,7 +238,7 @@ class TabularRanker(CBRanker):
         self._encoder.settle(rows)
         if isinstance(self.crosses, list):
             self._encoder.cross(self.asked_pairs(), None, growing.MOST_ASKED)
-        wide = self._encoder.is_wide_
+        wide = self._encoder.is_wide_ or self._encoder.width_ > _WIDEST_FULL
         random = np.random.RandomState(self._seed)
         self._waiting = None
         shuffled = record.shuffled(self._record)

@@ -21,7 +21,7 @@ class Cells:
     Parameters
     ----------
     translate : callable, optional
-        What each cell that is no plain number goes through first.
+        What each cell goes through first that is not empty and no whole number.
 
     Attributes
     ----------
@@ -45,7 +45,10 @@ class Cells:
         """Return the column of cells that start and stop at these places."""
         values, kinds = np.empty(len(spans)), np.empty(len(spans), np.int64)
         kernels.csv.plain_numbers(np.frombuffer(text, np.uint8), spans, values, kinds)
-        others = np.flatnonzero(kinds == kernels.csv.OTHER)
+        is_other = kinds == kernels.csv.OTHER
+        if self.translate is not None:  # a point may mean something else
+            is_other |= np.floor(values) < values
+        others = np.flatnonzero(is_other)
         codes, found = _different(sliced(text, spans[others]))
         words = [self._read(cell) for cell in found]
         numbers = [np.nan if word is None else plain_number(word) for word in words]

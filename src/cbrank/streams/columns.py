@@ -259,13 +259,15 @@ class Columns:
             raise ValueError(f"{name} is {now}; the rows before were {was}.")
         self._sparse = sparse
 
-    def names_of(self, header: Sequence[str]) -> list[str]:
+    def names_of(self, header: Sequence[str], unnamed: str = "") -> list[str]:  # noqa: ARG002
         """Return the names of the columns of a file by its header.
 
         Parameters
         ----------
         header : sequence of str
             The first row.
+        unnamed : {"", "first", "last"}, default=""
+            Where rows have a cell more than the header; of tables as they come it gets a name.
 
         Returns
         -------

@@ -20,6 +20,28 @@ if TYPE_CHECKING:
 
 _GAPS = {"na", "n/a", "nan", "null", "none", "?", "-", "inf", "+inf", "-inf", "infinity"}
 _FILL = "fill gaps or leave such rows out before ranking, or drop the column"
+_SKIP = "To leave such rows out: `on_error=skip`."
+_OTHERS = {
+    b"PK\x03\x04": "a spreadsheet or an archive: save its sheet as CSV, or unpack it",
+    b"\xd0\xcf\x11\xe0": "a spreadsheet: save its sheet as CSV",
+    b"SQLite format 3": "a database: write its table as CSV",
+    b'{"': "JSON: write it as CSV",
+    b"[{": "JSON: write it as CSV",
+}
+
+
+def refuse_other_formats(text: bytes, name: str) -> None:
+    """Refuse a file that is no text of rows, by its first bytes.
+
+    Examples
+    --------
+    >>> refuse_other_formats(b'[{"age": 31}]', "people.json")
+    Traceback (most recent call last):
+    ValueError: people.json is JSON: write it as CSV.
+    """
+    for start, what in _OTHERS.items():
+        if text.startswith(start):
+            raise ValueError(f"{name} is {what}.")
 
 
 def split_header(
@@ -43,6 +65,11 @@ def split_header(
     except csv.Error as reason:
         if not over and lines.tell() == len(lines.getvalue()):
             return None
+        if b"\r" in text.partition(b"\n")[0].rstrip():
+            raise ValueError(
+                f"{name}: its lines end in carriage returns alone, or its header has one: write it "
+                "with the line ends of today."
+            ) from None
         raise ValueError(f"{name}: its header line is not CSV: {reason}.") from None
     if not header and not over:
         return None
@@ -148,7 +175,8 @@ class CsvParser:
         if code in (codes.TOO_FEW, codes.TOO_MANY):
             wanted = len(self.names)
             count = "more" if code == codes.TOO_MANY else f"{column}"
-            return Fault(line, "", f"{count} cells where the header names {wanted} columns.")
+            sentence = f"{count} cells where the header names {wanted} columns."
+            return Fault(line, "", f"{sentence} {_SKIP}")
         if code == codes.TOO_LONG:
             size = f"{self.longest >> 20} MiB"
             return Fault(line, "", f"a row of more than {size}; is one of its quotes not closed?")
@@ -164,9 +192,9 @@ class CsvParser:
         if code == codes.TOO_LARGE:
             return f"{shown(cell)} is too large; no number may exceed 1.8e308."
         if code == codes.AFTER_QUOTE:
-            return "text after a closing quote; a quote inside a quoted cell is written twice."
+            return f"text after a closing quote; a quote inside a quoted cell is written twice. {_SKIP}"
         if code == codes.OPEN_QUOTE:
-            return "a quote that is never closed."
+            return f"a quote that is never closed. {_SKIP}"
         if code == codes.NUL:
             return "a NUL byte; this is not text."
         if cell.strip(b'"').lower().decode("latin-1") in _GAPS:

@@ -6,6 +6,7 @@ right if it cuts the rows into equally many cells.
 
 import csv
 import io
+import itertools
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -15,11 +16,15 @@ from cbrank.features.table import is_gap_word
 
 SEPARATORS = (",", ";", "\t", "|")
 _ROWS = 100  # that are looked at
+_ABOVE = 20  # lines above a header, such as a title, that are looked at
+_SAME = 0.9  # the share of rows with equally many cells from which a table is one
 _NAMES = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars"}
 _WITH_COMMA = re.compile(r"[-+]?(\d{1,3}(\.\d{3})+|\d*),\d+([eE][-+]?\d+)?")
 _WITH_POINT = re.compile(r"[-+]?(\d{1,3}(,\d{3})+|\d*)\.\d+([eE][-+]?\d+)?")
+_POINTS = re.compile(r"[-+]?[1-9]\d{0,2}(\.\d{3})+")
 _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+")
 _NUMBER = re.compile(r"[-+]?(\d+([.,]\d*)*|[.,]\d+)([eE][-+]?\d+)?")
+_SAID = re.compile(rb'"?sep=([^\r\n"])"?[ \t]*\r?\n')  # a first line for spreadsheet programs
 
 
 class Dialect(NamedTuple):
@@ -33,11 +38,18 @@ class Dialect(NamedTuple):
         The decimal mark, a point or a comma.
     header : bool
         Whether the first row names the columns.
+    above : int
+        Bytes of lines above the first row that are none of the table's.
+    unnamed : {"", "first", "last"}
+        Where the rows have one cell more than the header: in the first place, as R writes the names
+        of rows, or in the last, which is empty.
     """
 
     separator: str = ","
     decimal: str = "."
     header: bool = True
+    above: int = 0
+    unnamed: str = ""
 
     def note(self, name: str) -> str | None:
         """Say what is not as usual, if anything is."""
@@ -45,6 +57,8 @@ class Dialect(NamedTuple):
         found = found if self.separator != "," else []
         found += ["decimal commas"] if self.decimal == "," else []
         found += [] if self.header else ["no header line, so that columns are numbered"]
+        found += ["lines above the header, which are left out"] if self.above else []
+        found += ["one more cell in each row than in the header"] if self.unnamed else []
         return f"{name} has {' and '.join(found)}." if found else None
 
 
@@ -75,15 +89,23 @@ def told(text: bytes, asked: Asked, known: Collection[str]) -> Dialect:
     Examples
     --------
     >>> told(b"age;pay\n31;2,5\n40;3,25\n", Asked(), ())
-    Dialect(separator=';', decimal=',', header=True)
+    Dialect(separator=';', decimal=',', header=True, above=0, unnamed='')
     >>> told(b"39, State-gov, 77516\n50, Private, 83311\n", Asked(), ())
-    Dialect(separator=',', decimal='.', header=False)
+    Dialect(separator=',', decimal='.', header=False, above=0, unnamed='')
     """
-    letters = text.decode("utf-8", "surrogateescape")
-    separator = asked.separator or _separator(letters)
-    rows = _rows(letters, separator)
+    known, said = frozenset(known), _SAID.match(text)
+    above = said.end() if said else 0
+    given = said[1].decode("latin-1") if said else None
+    separator = asked.separator or given or _separator(_letters(text))
+    above += _above(text[above:], separator, known)
+    rows = _rows(_letters(text[above:]), separator)
     decimal = asked.decimal or _decimal(rows[1:], separator)
-    return Dialect(separator, decimal, _has_header(rows, known))
+    header = _has_header(rows, known)
+    return Dialect(separator, decimal, header, above, _unnamed(rows) if header else "")
+
+
+def _letters(text: bytes) -> str:
+    return text.decode("utf-8", "surrogateescape")
 
 
 def _rows(text: str, separator: str) -> list[list[str]]:
@@ -104,16 +126,52 @@ def _rows(text: str, separator: str) -> list[list[str]]:
 
 
 def _separator(text: str) -> str:
-    """Return the separator that cuts most rows into as many cells as the first, and into most."""
+    """Return the separator that cuts the rows, and the first of them, into equally many cells."""
 
-    def fits(separator: str) -> tuple[float, int]:
+    def fits(separator: str) -> tuple[bool, bool, float, float]:
         rows = _rows(text, separator)
-        wanted = len(rows[0]) if rows else 0
+        counts = Counter(len(row) for row in rows)
+        wanted, met = counts.most_common(1)[0] if rows else (0, 0)
         if wanted < 2:
-            return 0.0, 0
-        return sum(len(row) == wanted for row in rows) / len(rows), wanted
+            return False, False, 0.0, 0.0
+        share = met / len(rows)
+        # Decimal commas cut rows as well as semicolons do: where both may be meant, commas have to
+        # make twice as many cells.
+        cells = wanted / 2 if separator == "," else wanted
+        return share >= _SAME, len(rows[0]) == wanted, share, cells
 
     return max(SEPARATORS, key=fits)
+
+
+def _above(text: bytes, separator: str, known: Collection[str]) -> int:
+    r"""Return the bytes of the lines above a header with a known name: each has fewer cells than it.
+
+    Examples
+    --------
+    >>> _above(b"Sales of May\n\nage,paid\n31,no\n", ",", ["paid"])
+    14
+    """
+    lines, begin, most = text.split(b"\n"), 0, 0
+    reader = csv.reader((_letters(line) + "\n" for line in lines), delimiter=separator)
+    try:
+        for row in itertools.islice(reader, _ABOVE):
+            cells = [cell.strip() for cell in row]
+            filled = sum(cell != "" for cell in cells)
+            if any(cell in known for cell in cells):
+                is_title = 0 < most < filled
+                return sum(len(line) + 1 for line in lines[:begin]) if is_title else 0
+            begin, most = reader.line_num, max(filled, most)
+    except csv.Error:
+        pass
+    return 0
+
+
+def _unnamed(rows: Sequence[Sequence[str]]) -> str:
+    """Say where rows have a cell that the header does not name."""
+    more = [row for row in rows[1:] if len(row) == len(rows[0]) + 1]
+    if len(more) < max(1, _SAME * len(rows[1:])):
+        return ""
+    return "first" if any(row[-1] for row in more) else "last"
 
 
 def _decimal(rows: Iterable[Sequence[str]], separator: str) -> str:
@@ -185,13 +243,15 @@ def with_names(header: Sequence[str]) -> list[str]:
 
 
 def with_point(text: str) -> str:
-    """Return a number with a decimal comma as one with a point; any other text as it is.
+    """Return a number of a table with decimal commas as one with a point; other text as it is.
+
+    A point then stands between thousands.
 
     Examples
     --------
-    >>> with_point("1.234,5"), with_point("-,5"), with_point("Oslo, Norway")
-    ('1234.5', '-.5', 'Oslo, Norway')
+    >>> with_point("1.234,5"), with_point("-,5"), with_point("1.234"), with_point("Oslo, Norway")
+    ('1234.5', '-.5', '1234', 'Oslo, Norway')
     """
-    if "," not in text or not _WITH_COMMA.fullmatch(text):
-        return text
-    return text.replace(".", "").replace(",", ".")
+    if "," in text and _WITH_COMMA.fullmatch(text):
+        return text.replace(".", "").replace(",", ".")
+    return text.replace(".", "") if _POINTS.fullmatch(text) else text

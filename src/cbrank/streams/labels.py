@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LONGEST = 1000  # characters of a label: the header of a model file must have room for it
-_SHOWN = 5  # labels that a message lists
+_SHOWN, _LETTERS = 5, 40  # labels that a message lists, and letters of each
 # Affirmative labels and what is said otherwise, in small letters; 1 beside 2 affirms nothing.
 _OPPOSITES = {
     "1": ("0", "-1"),
@@ -135,8 +135,8 @@ class Labels:
             more = ", ..." if len(new) > _SHOWN else ""
             raise ValueError(
                 f"{where}: ranking needs two labels, and there are {len(new)}: "
-                f"{', '.join(sorted(new, key=_order)[:_SHOWN])}{more}. Make one label of all that "
-                "are not the positive one."
+                f"{', '.join(map(_shown, sorted(new, key=_order)[:_SHOWN]))}{more}. Make one label of "
+                "all that are not the positive one."
             )
         one, other = sorted(new, key=_order)
         is_swapped = _affirms(one, other) or (
@@ -188,6 +188,11 @@ def _refuse_long(labels: Iterable[str], what: str) -> None:
                 f"{what} {label[:20]!r}... has {len(label):,} characters; a label may have "
                 f"{LONGEST:,} at most."
             )
+
+
+def _shown(label: str) -> str:
+    """Return a label as messages list it, in one line."""
+    return label if len(label) <= _LETTERS and label.isprintable() else repr(label[:_LETTERS])
 
 
 def _is_vague(word: Any) -> bool:

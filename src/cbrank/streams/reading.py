@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from cbrank.features.table import Table
 from cbrank.streams.ahead import Ready, read_ahead
 from cbrank.streams.columns import Columns
-from cbrank.streams.csv import CsvParser, split_header
+from cbrank.streams.csv import CsvParser, refuse_other_formats, split_header
 from cbrank.streams.dialect import Asked, Dialect, numbered, told
 from cbrank.streams.parquet import import_parquet, open_parquet, read_parquet
 from cbrank.streams.position import Position, mark
@@ -39,6 +39,7 @@ from cbrank.streams.sources import (
     source_name,
 )
 from cbrank.streams.svmlight import SvmlightParser
+from cbrank.streams.table_columns import TableColumns
 from cbrank.streams.text import Lines, Parser, Size, read_rows
 
 Format = Literal["svmlight", "csv", "parquet"]
@@ -244,6 +245,8 @@ class Stream(Iterator[Chunk]):
         The size of all files; None if one is a pipe.
     complaints : list of str
         A message on each of the first few rows that were skipped.
+    unlabelled : int
+        Rows of a table as it comes that were left out because their label is a gap.
     notes : list of str
         Other messages for the user, such as on columns that were ignored.
 
@@ -262,6 +265,7 @@ class Stream(Iterator[Chunk]):
         self.bytes_total = None if None in sizes else sum(size or 0 for size in sizes)
         self.bytes_read = sum(size or 0 for size in sizes[: position.file])
         self.complaints: list[str] = []
+        self.unlabelled = 0
         self._settings = settings
         self._labels = Complaints(settings.complaints.limit, position.errors)
         self._ready: Ready = queue.SimpleQueue()
@@ -297,6 +301,7 @@ class Stream(Iterator[Chunk]):
         if not self._settings.labels:
             rows = rows._replace(labels=None)
         X, y, ids, kept, faults = self.columns._encode(rows, learn=self._settings.learn, where=name)
+        self.unlabelled += 0 if kept is None else len(rows.lines) - len(kept) - len(faults)
         self._labels.count_in(rows.errors)
         column = 1 if self.columns.numeric_ is None else self.columns.label
         for row, sentence in faults:
@@ -343,7 +348,8 @@ def _read_text(
 ) -> Iterator[tuple[Rows, int]]:
     """Read svmlight text or CSV from an offset on; yield rows and bytes read."""
     lines, rows = Lines(opened, name), settings.rows
-    form, text = (form, lines.take()) if form else _told_by_text(lines)
+    form, text = (form, lines.take()) if form else _told_by_text(lines, settings.columns)
+    refuse_other_formats(text, name)
     if form == "svmlight":
         settings.columns.expect(sparse=True, name=name, learn=settings.learn)
         base = 0 if settings.columns.zero_based else 1
@@ -355,8 +361,8 @@ def _read_text(
         text, names, begin, first_line = _header(lines, text, dialect)
         if not names:
             return
-        names = settings.columns.names_of(names)
-        roles = _roles(names, name, settings)
+        names = settings.columns.names_of(names, dialect.unnamed)
+        roles = _roles(names, name, settings, dialect)
         rows = rows_that_fit(rows, roles.n_numbers, len(roles.cells))
         parser = CsvParser(rows, names, roles, lines.longest, dialect)
     text = lines.cut(text, offset or min(lines.offset + begin, lines.end))
@@ -385,14 +391,15 @@ def _dialect(lines: Lines, text: bytes, settings: _Settings) -> tuple[bytes, Dia
 
 def _header(lines: Lines, text: bytes, dialect: Dialect) -> tuple[bytes, list[str], int, int]:
     """Return text that has the whole header, and what `split_header` finds in it."""
+    above, passed = dialect.above, text.count(b"\n", 0, dialect.above)
     while True:
         cut = lines.whole(text)
         over = lines.over and cut == len(text)
-        found = split_header(text[:cut], lines.name, over=over, separator=dialect.separator)
+        found = split_header(text[above:cut], lines.name, over=over, separator=dialect.separator)
         if found and not dialect.header:
-            return text, numbered(len(found[0])), 0, 1
+            return text, numbered(len(found[0])), above, 1 + passed
         if found:
-            return text, *found
+            return text, found[0], above + found[1], passed + found[2]
         if cut < len(text):
             size = f"{lines.longest >> 20} MiB"
             raise ValueError(f"{lines.name}: there is no header line in its first {size}.")
@@ -416,10 +423,18 @@ def _read_parquet(
             yield rows, size * rows.offset // file.metadata.num_rows
 
 
-def _roles(names: list[str], name: str, settings: _Settings) -> Roles:
-    roles, notes = settings.columns._match(
-        names, name, learn=settings.learn, labelled=settings.labels
-    )
+def _roles(
+    names: list[str], name: str, settings: _Settings, dialect: Dialect | None = None
+) -> Roles:
+    try:
+        roles, notes = settings.columns._match(
+            names, name, learn=settings.learn, labelled=settings.labels
+        )
+    except ValueError as error:
+        told = [str(error), dialect.note(name) if dialect else None]
+        if dialect and len(names) == 1 and "`separator" not in str(error):
+            told.append("If cells are separated otherwise, say how by `separator=...`.")
+        raise ValueError(" ".join(filter(None, told))) from None
     settings.notes.extend(notes)
     return roles
 
@@ -444,9 +459,11 @@ def _told_by_content(opened: Opened) -> Format | None:
     return "parquet" if opened.head(len(_PARQUET)) == _PARQUET else None
 
 
-def _told_by_text(lines: Lines) -> tuple[Format, bytes]:
+def _told_by_text(lines: Lines, columns: Columns) -> tuple[Format, bytes]:
     """Return the format by the first line that is not blank or a comment, and the text read."""
     text = lines.take()
+    if isinstance(columns, TableColumns) and b":" not in text.partition(b"\n")[0]:
+        return "csv", text
     while True:
         cut = lines.whole(text)
         form = _told_by_line(text[:cut])

@@ -11,7 +11,7 @@ import lzma
 import os
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
@@ -99,36 +99,95 @@ class Opened(NamedTuple):
         return self.raw.tell() if self.seekable() else offset
 
 
+def reader(stream: IO[bytes]) -> Callable[[int], bytes]:
+    """Return what reads some bytes of a stream; of a pipe, those that are there."""
+    return stream.read1 if isinstance(stream, io.BufferedReader) else stream.read
+
+
 class _Recoded:
     """A stream of text in another encoding, as UTF-8."""
 
     def __init__(self, stream: IO[bytes], encoding: str, name: str) -> None:
-        self._stream, self._encoding, self._name = stream, encoding, name
-        self._decoder = codecs.getincrementaldecoder(encoding)()
+        self._read, self._encoding, self._name = reader(stream), encoding, name
+        self._decoder: Any = codecs.getincrementaldecoder(encoding)()
+        self._is_faulty = False
+
+    def read(self, count: int) -> bytes:
+        """Return some bytes, none at the end; all before a fault, however they come."""
+        while not self._is_faulty:
+            data = self._read(count)
+            text = self._decoded(data)
+            if text or not (data or self._is_faulty):
+                return text
+        raise ValueError(
+            f"{self._name} is not {self._encoding}. Say which encoding it has by "
+            "`encoding`, such as utf-8 or cp1252."
+        )
+
+    def _decoded(self, data: bytes) -> bytes:
+        held = len(getattr(self._decoder, "buffer", b""))
+        try:
+            text: str = self._decoder.decode(data, final=not data)
+        except UnicodeError as reason:
+            self._is_faulty = True
+            sound = data[: max(0, reason.start - held)] if hasattr(reason, "start") else b""
+            try:
+                text = self._decoder.decode(sound)
+            except UnicodeError:
+                text = ""
+        return text.encode("utf-8", "surrogatepass")
+
+
+class _Begun:
+    """A stream whose first bytes were read already."""
+
+    def __init__(self, start: bytes, stream: IO[bytes]) -> None:
+        self._start, self._read = start, reader(stream)
 
     def read(self, count: int) -> bytes:
         """Return some bytes, none at the end."""
-        while True:
-            data = self._stream.read(count)
-            try:
-                text = self._decoder.decode(data, final=not data)
-            except UnicodeDecodeError as reason:
-                raise ValueError(
-                    f"{self._name} is not {self._encoding}: {reason.reason}. Say which encoding it "
-                    "has by `encoding`, such as utf-8 or cp1252."
-                ) from None
-            if text or not data:
-                return text.encode()
+        start, self._start = self._start, b""
+        return start or self._read(count)
 
 
 def recoded(opened: Opened, encoding: str | None, name: str) -> Opened:
-    """Return the bytes of a text in UTF-8; without an encoding a mark may tell that it is UTF-16."""
+    """Return the bytes of a text in UTF-8; without an encoding its first bytes tell UTF-16."""
     if encoding is None:
-        start = first_bytes(opened.stream, 2)
-        encoding = "utf-16" if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8"
+        opened, start = _begun(opened)
+        encoding = _told_by_bytes(start)
     if codecs.lookup(encoding).name == "utf-8":
         return opened
     return Opened(cast(IO[bytes], _Recoded(opened.stream, encoding, name)), opened.raw)
+
+
+def _begun(opened: Opened) -> tuple[Opened, bytes]:
+    """Return a stream and its first four bytes, which it still gives, however slowly they come."""
+    stream: Any = opened.stream
+    if stream is opened.raw and opened.seekable():
+        return opened, first_bytes(stream, 4)
+    start = b""
+    while len(start) < 4 and (data := stream.read(4 - len(start))):
+        if not isinstance(data, bytes):  # the file was opened in text mode
+            return Opened(cast(IO[bytes], _Begun(data, stream)), opened.raw), b""
+        start += data
+    return Opened(cast(IO[bytes], _Begun(start, stream)), opened.raw), start
+
+
+def _told_by_bytes(start: bytes) -> str:
+    r"""Return the encoding of a text by its first bytes: a mark, or zeros in every other place.
+
+    Examples
+    --------
+    >>> _told_by_bytes(b"a\0g\0"), _told_by_bytes(b"age,")
+    ('utf-16-le', 'utf-8')
+    """
+    if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return "utf-16"
+    if len(start) == 4 and start[1] == start[3] == 0 < min(start[0], start[2]):
+        return "utf-16-le"
+    if len(start) == 4 and start[0] == start[2] == 0 < min(start[1], start[3]):
+        return "utf-16-be"
+    return "utf-8"
 
 
 def checked_encoding(encoding: str | None) -> str | None:
@@ -140,7 +199,9 @@ def checked_encoding(encoding: str | None) -> str | None:
     'latin-1'
     """
     try:
-        b"".decode(encoding or "utf-8")
+        b" ".decode(encoding or "utf-8")  # of no bytes at all Python does not ask for the encoding
+    except UnicodeError:
+        return encoding
     except LookupError:
         raise ValueError(
             f"the encoding {encoding!r} is not known: say utf-8, utf-16, cp1252 or another of Python's."

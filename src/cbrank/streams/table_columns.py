@@ -112,8 +112,9 @@ class TableColumns(Columns):
             )
         super().expect(sparse=sparse, name=name, learn=learn)
 
-    def names_of(self, header: Sequence[str]) -> list[str]:
-        return with_names(header)
+    def names_of(self, header: Sequence[str], unnamed: str = "") -> list[str]:
+        before, after = [""] * (unnamed == "first"), [""] * (unnamed == "last")
+        return with_names([*before, *header, *after])
 
     def _match(
         self, header: Sequence[str], name: str, *, learn: bool, labelled: bool
@@ -139,7 +140,7 @@ class TableColumns(Columns):
         if unknown:
             raise ValueError(f"{name} has no column {named(unknown)}. {listed(header)}")
         dropped = [column for column, kind in self.kinds_.items() if kind == "drop"]
-        self.drop += [column for column in dropped if column not in self.drop]
+        self.drop = [*dict.fromkeys([*self.drop, *dropped])]
         apart = {*self.drop, self.label}
         self.kinds_ = {column: kind for column, kind in self.kinds_.items() if column not in apart}
 

@@ -4,7 +4,6 @@ The rows are a function of the bytes alone. Text comes in blocks, and where one 
 and on the size of blocks; a row that is cut by the end of a block waits for the rest of it.
 """
 
-import io
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbrank.streams.rows import Complaints, Rows
-from cbrank.streams.sources import Opened
+from cbrank.streams.sources import Opened, reader
 
 _BLOCK = 2**20  # bytes read at a time: large enough for the parser, small beside a chunk of 32 MiB
 # Bytes of a line, and of a row whose quoted cells have several lines: a quote that is never closed
@@ -69,10 +68,7 @@ class Lines:
         self.offset = 0  # position in the stream of the text returned last
         self.end = 0  # position in the stream after that text
         self.over = False  # whether it was the last: the stream ends, or a line is too long
-        stream = opened.stream
-        self._read: Callable[[int], Any] = (
-            stream.read1 if isinstance(stream, io.BufferedReader) else stream.read
-        )
+        self._read: Callable[[int], Any] = reader(opened.stream)
         self._skip = opened.skip
         self._kept = b""
         self._too_long = False

@@ -1,0 +1,466 @@
+"""``cbrank train`` on tables as people have them: the first command works."""
+
+import csv
+import gzip
+import io
+import json
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from commands import call, error, outcome_of
+from pyarrow import parquet
+from real_data import LABELS, real, real_table
+
+import cbrank
+from cbrank import modelfile
+from cbrank.cli import main
+from cbrank.training import Run
+from cbrank.training.holdout import Holdout
+
+ROWS = 400
+RNG = np.random.RandomState(0)
+TRUTH = RNG.random_sample(ROWS) < 0.25
+
+
+def made(rows=ROWS):
+    """Return a table with all that tables have: numbers, gaps, words, dates, a flag and an id."""
+    age = (RNG.normal(40, 9, ROWS) + 8 * TRUTH).round(2)
+    frame = pd.DataFrame(
+        {
+            "id": [f"c-{row:05}" for row in range(ROWS)],
+            "age": age,
+            "pay": np.where(RNG.random_sample(ROWS) < 0.1, np.nan, (99 * age + 1000).round(2)),
+            "city": np.where(TRUTH, "Oslo", "Rome, IT")[RNG.permutation(ROWS)],
+            "since": pd.date_range("2020-01-01", periods=ROWS).strftime("%Y-%m-%d"),
+            "member": RNG.choice(["yes", "no", "?"], ROWS),
+            "left": np.where(TRUTH, "Yes", "No"),
+        }
+    )
+    return frame[:rows]
+
+
+FRAME = made()
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    FRAME.to_csv("table.csv", index=False)
+    return tmp_path
+
+
+def train(*options, data="table.csv", label="left", model="x.model"):
+    """Train; return the result, and what was told on the way as JSON objects."""
+    out, err = call("train", data, "--label", label, "-o", model, "--json", *options)
+    told = [json.loads(line) for line in err.splitlines() if line.startswith("{")]
+    return json.loads(out), told
+
+
+def taken(told):
+    """Return what columns were taken for."""
+    (columns,) = [item["columns"] for item in told if item["event"] == "columns"]
+    return {column["column"]: column["taken_as"] for column in columns}
+
+
+def notes(told):
+    return [item["note"] for item in told if item["event"] == "note"]
+
+
+def learned(path="x.model"):
+    """Return the arrays of a model and what it knows, but not of the files it learned from."""
+    arrays, facts = modelfile.read(path)
+    facts.pop("last_run", None)
+    return {name: array.tobytes() for name, array in arrays.items()}, facts
+
+
+KINDS = {
+    "id": "drop", "age": "number", "pay": "number", "city": "category", "since": "date",
+    "member": "category",
+}  # fmt: skip
+
+
+def test_the_first_command(folder):
+    result, told = train()
+    assert taken(told) == KINDS
+    assert (result["rows"], result["positive"], result["skipped"]) == (ROWS, "Yes", 0)
+    assert result["positives"] == TRUTH.sum()
+    assert result["progressive_auc"] > 0.6
+    low, high = result["progressive_auc_interval"]
+    assert low < result["progressive_auc"] < high
+    out, err = call("train", "table.csv", "--label", "left", "-o", "x.model")
+    assert err.splitlines()[0].split() == ["column", "taken", "as", "example", "gaps"]
+    assert "labelled 'Yes'" in out
+
+
+# Ways to write a table ----------------------------------------------------------------------------
+
+
+def write(separator=",", end="\n", page="utf-8", decimal="."):
+    text = FRAME.to_csv(None, index=False, sep=separator, lineterminator=end, decimal=decimal)
+    Path("other.csv").write_bytes(text.encode(page))
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"separator": ";"},
+        {"separator": "\t"},
+        {"separator": "|"},
+        {"separator": ";", "decimal": ","},
+        {"separator": "\t", "decimal": ",", "page": "utf-16"},
+        {"page": "utf-16"},
+        {"page": "utf-16-be"},
+        {"page": "utf-8-sig"},
+        {"page": "utf-8-sig", "end": "\r\n"},
+    ],
+    ids=str,
+)
+def test_the_same_table_gives_the_same_model(folder, how):
+    train()
+    write(**how)
+    train(data="other.csv", model="y.model")
+    assert learned("y.model") == learned("x.model")
+
+
+def test_a_pipe_and_packed_files_give_the_same_model(folder):
+    train()
+    data = (folder / "table.csv").read_bytes()
+    (folder / "table.csv.gz").write_bytes(gzip.compress(data))
+    train(data="table.csv.gz", model="y.model")
+    assert learned("y.model") == learned("x.model")
+    call("train", "-", "--label", "left", "-o", "z.model", "--quiet", input=data)
+    assert learned("z.model") == learned("x.model")
+
+
+def test_parquet(folder):
+    frame = FRAME.assign(since=pd.to_datetime(FRAME["since"]))
+    parquet.write_table(pa.Table.from_pandas(frame), "table.parquet", row_group_size=90)
+    result, told = train(data="table.parquet")
+    assert taken(told) == KINDS
+    assert result["rows"] == ROWS
+
+
+# What is said -------------------------------------------------------------------------------------
+
+
+def test_columns_are_what_is_said(folder):
+    result, told = train("--as", "c*=text", "--as", "since,member=drop", "--as", "id=category")
+    kinds = taken(told)
+    assert (kinds["city"], kinds["id"]) == ("text", "category")
+    assert not {"since", "member"} & kinds.keys()
+    assert result["features"] == 4
+
+
+def test_all_columns_that_are_not_there_are_named_at_once(folder):
+    sentence = error(
+        "train", "table.csv", "--label", "left", "-o", "x", "--as", "age=text",
+        "--as", "nobody,x*=drop", "--as", "none=date",
+    )  # fmt: skip
+    assert sentence.startswith("table.csv has no column 'nobody', 'x*', 'none'. Its columns are")
+
+
+NAMES = ['say "hi"', "a.b", "größe", "two\nlines", "c=d", " # ", "back\\slash", "[x*]", "日本"]
+
+
+def test_the_file_of_columns(folder):
+    rows = [[*NAMES, "y"]]
+    rows += [[*(str(at + row % 7) for at in range(9)), str(row % 3 // 2)] for row in range(60)]
+    with Path("odd.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    _, told = train("--columns", "c.toml", data="odd.csv", label="y")
+    written = tomllib.loads((folder / "c.toml").read_text())["columns"]
+    assert written == taken(told)
+    assert [*written] == [name.strip() for name in NAMES]
+    edited = (folder / "c.toml").read_text().replace('"a.b" = "number"', '"a.b" = "drop"')
+    (folder / "c.toml").write_text(edited)
+    _, told = train("--columns", "c.toml", data="odd.csv", label="y", model="y.model")
+    assert taken(told) == {name: kind for name, kind in written.items() if name != "a.b"}
+    assert (folder / "c.toml").read_text() == edited
+    _, told = train("--columns", "c.toml", "--as", "größe=category", data="odd.csv", label="y")
+    assert taken(told)["größe"] == "category"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("[columns\n", "c.toml is not TOML"),
+        ("x = 1\n", "has no table [columns]"),
+        ('[columns]\nage = "numbr"\npay = 3\n', "age = 'numbr', pay = 3. Say one of number"),
+    ],
+)
+def test_files_of_columns_that_will_not_do(folder, text, complaint):
+    (folder / "c.toml").write_text(text)
+    line = ["train", "table.csv", "--label", "left", "-o", "x", "--columns", "c.toml"]
+    assert complaint in error(*line)
+
+
+def test_gaps_that_are_said(folder):
+    FRAME.fillna({"pay": -999}).to_csv("coded.csv", index=False)
+    train()
+    _, told = train("--na", "-999", data="coded.csv", model="y.model")
+    assert taken(told) == KINDS
+    assert (
+        cbrank.load("y.model").encoder_.decisions() == cbrank.load("x.model").encoder_.decisions()
+    )
+
+
+def test_a_word_among_numbers_is_a_gap_with_a_count(folder):
+    frame = FRAME.astype({"age": object, "pay": object})
+    frame.loc[[350, 360], "age"] = "unknown"
+    frame.loc[355, "pay"] = "much"
+    frame.to_csv("words.csv", index=False)
+    _, told = train(data="words.csv")
+    assert taken(told)["age"] == "number"
+    one, other = notes(told)
+    assert one.startswith("column 'age': 2 cells fit no number and count as gaps; the first: ")
+    assert one.endswith("words.csv, line 352: 'unknown'.")
+    assert other.startswith("column 'pay': 1 cell fits no number and counts as a gap; the first: ")
+    assert other.endswith("words.csv, line 357: 'much'.")
+    sentence = error("train", "words.csv", "--label", "left", "-o", "x", "--strict")
+    assert "words.csv, line 352: 'unknown'" in sentence
+    assert "words.csv, line 357: 'much'" in sentence
+    assert sentence.endswith("Without --strict they would be gaps.")
+
+
+def test_rows_without_a_label_are_told(folder):
+    frame = FRAME.copy()
+    frame.loc[[3, 4, 99], "left"] = ["", "?", "NA"]
+    frame.to_csv("gaps.csv", index=False)
+    result, told = train(data="gaps.csv")
+    assert result["rows"] == ROWS - 3
+    assert notes(told) == ["3 rows have no label, and nothing was learned from them."]
+
+
+def test_the_positive_label_may_be_said(folder):
+    assert train("--positive", "No")[0]["positive"] == "No"
+
+
+def test_labels_of_all_rows_count(folder):
+    frame = FRAME.copy()
+    frame["left"] = np.where(TRUTH, "b", "a")
+    pd.concat([frame[TRUTH][:50], frame[~TRUTH], frame[TRUTH][50:]]).to_csv("s.csv", index=False)
+    assert train(data="s.csv")[0]["positive"] == "b"
+
+
+# Shapes and orders --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("shape", "pieces", "crosses"),
+    [("auto", 8, "auto"), ("linear", 1, 0), ("curves", 8, 0), ("crosses", 8, "auto")],
+)
+def test_shapes(folder, shape, pieces, crosses):
+    train("--shape", shape)
+    ranker = cbrank.load("x.model")
+    assert (ranker.pieces, ranker.crosses) == (pieces, crosses)
+    call("update", "x.model", "table.csv", "--quiet")
+
+
+@pytest.mark.parametrize(
+    "idle",
+    [
+        ["--as", "age=text"], ["--columns", "c.toml"], ["--na", "x"], ["--strict"],
+        ["--shape", "curves"], ["--pieces", "3"],
+    ],
+)  # fmt: skip
+def test_idle_options_are_refused(folder, idle):
+    line = ["train", "table.csv", "--label", "left", "-o", "x", "--scale", "none", *idle]
+    _, err = call(*line, code=2)
+    assert f"{idle[0]}: for tables as they come" in err
+
+
+def test_a_label_for_svmlight_text_is_refused(folder):
+    (folder / "x.svm").write_text("1 1:2\n0 1:3\n")
+    assert "is svmlight text" in error("train", "x.svm", "--label", "y", "-o", "x")
+
+
+def test_rows_sorted_by_label_are_mixed(folder):
+    FRAME.sort_values("left").to_csv("sorted.csv", index=False)
+    result, _ = train(data="sorted.csv")
+    assert result["progressive_auc"] > 0.6
+    _, err = call("train", "sorted.csv", "--label", "left", "-o", "y.model")
+    assert "Note: rows are sorted by label, and mixed first (--shuffle all)." in err
+    call("train", "sorted.csv", "--label", "left", "-o", "z.model", "--shuffle", "all", "--quiet")
+    assert learned("z.model") == learned("x.model")
+    unmixed, _ = train("--shuffle", "none", data="sorted.csv")
+    assert unmixed["sorted_by_label"]
+
+
+def test_update_goes_on_where_train_ended(folder):
+    FRAME[:300].to_csv("one.csv", index=False)
+    FRAME[300:].to_csv("two.csv", index=False)
+    call("train", "one.csv", "two.csv", "--label", "left", "-o", "both.model", "--quiet")
+    call("train", "one.csv", "--label", "left", "-o", "x.model", "--quiet")
+    call("update", "x.model", "two.csv", "--quiet")
+    assert learned() == learned("both.model")
+
+
+# Rows held out ------------------------------------------------------------------------------------
+
+
+def spied(monkeypatch):
+    """Return the ids of the rows that are learned from, as they are."""
+    met, learn = [], Run._learn
+
+    def spy(run, chunk):
+        column = chunk.X.columns[0]
+        texts = [*column.values]  # noqa: PD011
+        met.extend(texts[code] for code in column.codes.tolist())
+        learn(run, chunk)
+
+    monkeypatch.setattr(Run, "_learn", spy)
+    return met
+
+
+@pytest.mark.parametrize(
+    "options", [[], ["--passes", "2"], ["--shuffle", "50"], ["--shuffle", "all", "--passes", "2"]]
+)
+@pytest.mark.parametrize("chunk", [2**25, 3000])
+def test_rows_held_out_are_never_learned_from(folder, monkeypatch, options, chunk):
+    monkeypatch.setattr("cbrank.streams.reading.CHUNK_BYTES", chunk)
+    met = spied(monkeypatch)
+    result, _ = train("--holdout", "20%", *options)
+    mask = Holdout(0.2, 0).mask(0, ROWS)
+    expected = {*FRAME["id"][~mask]}
+    assert {*met} == expected
+    assert len(met) == len(expected) * (2 if "--passes" in options else 1)
+    held = result["held_out"]
+    assert (held["rows"], held["positives"]) == (mask.sum(), TRUTH[mask].sum())
+    assert held["auc_low"] < held["auc"] < held["auc_high"] <= 1
+
+
+def test_rows_held_out_when_going_on(folder, monkeypatch):
+    monkeypatch.setattr("cbrank.streams.reading.CHUNK_BYTES", 3000)
+    whole, _ = train("--holdout", "20%")
+    met, learn = spied(monkeypatch), Run._learn
+
+    def stop(run, chunk):
+        if len(met) > 150:
+            raise KeyboardInterrupt
+        learn(run, chunk)
+
+    kept = ["--checkpoint", "run.ckpt", "--every", "1", "--resume"]
+    line = ["train", "table.csv", "--label", "left", "-o", "y.model", "--holdout", "20%", *kept]
+    monkeypatch.setattr(Run, "_learn", stop)
+    assert outcome_of(main, *line, "--quiet").exit_code == 130
+    monkeypatch.setattr(Run, "_learn", learn)
+    out, _ = call(*line, "--json")
+    assert json.loads(out)["held_out"] == whole["held_out"]
+    assert learned("y.model") == learned("x.model")
+    assert sorted(met) == sorted(FRAME["id"][~Holdout(0.2, 0).mask(0, ROWS)])
+
+
+def test_shares_that_will_not_do(folder):
+    line = ["train", "table.csv", "--label", "left", "-o", "x"]
+    call(*line, "--holdout", "100%", code=2)
+    call(*line, "--holdout", "0", code=2)
+    data = io.BytesIO((folder / "table.csv").read_bytes())
+    assert "can be read once" in error(
+        "train", "-", "--label", "left", "-o", "x", "--holdout", "10%", input=data
+    )
+
+
+# Odd tables ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "There are no rows to learn from in x.csv."),
+        ("a,left\n", "There are no rows to learn from in x.csv."),
+        ("left\nyes\nno\n", "x.csv has no column but the label 'left'."),
+        ("a,b\n1,2\n", "x.csv has no column 'left'. Its columns are 'a', 'b'."),
+        ("a,left\n1,x\n2,y\n3,z\n", "x.csv: ranking needs two labels, and there are 3: x, y, z."),
+        ("a,left\n1,no\n2\n", "x.csv, line 3: 1 cells where the header names 2 columns. To leave"),
+        ('a,left\n1,no\n"2,yes\n', "x.csv, line 3, column 'a': a quote that is never closed."),
+    ],
+)  # fmt: skip
+def test_tables_that_will_not_do(folder, text, complaint):
+    (folder / "x.csv").write_text(text)
+    assert error("train", "x.csv", "--label", "left", "-o", "x").startswith(complaint)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,left\n1,yes\n",
+        "a,b,left\n,,no\n,NA,yes\n",
+        "a,left\n" + "".join(f"same,{'yes' if row % 3 else 'no'}\n" for row in range(99)),
+        "a,left,\n1,no,\n2,yes,\n",
+        "\n\na,left\r\n\r\n1,no\n\n2,yes\r\n",
+    ],
+)
+def test_tables_with_little_in_them(folder, text):
+    (folder / "x.csv").write_text(text)
+    result, _ = train(data="x.csv")
+    assert result["rows"] == text.count("yes") + text.count("no")
+
+
+def test_many_columns_take_a_diagonal_covariance(folder):
+    values = np.random.RandomState(1).standard_normal((200, 400)).round(2)
+    frame = pd.DataFrame(values, columns=[f"c{at}" for at in range(400)])
+    frame.assign(left=np.where(values[:, 0] > 1, "yes", "no")).to_csv("wide.csv", index=False)
+    train(data="wide.csv")
+    assert cbrank.load("x.model").covariance_.ndim == 1
+
+
+# Real tables --------------------------------------------------------------------------------------
+
+
+def real_file(name, rows=None):
+    frame, labels = real_table(name)
+    frame.assign(**{LABELS[name]: labels})[:rows].to_csv("real.csv", index=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "least"), [("telco", 0.835), ("hypothyroid", 0.975), ("elec", 0.8), ("weather", 0.6)]
+)
+def test_real_tables(tmp_path, monkeypatch, name, least):
+    monkeypatch.chdir(tmp_path)
+    real_file(name, 8000)
+    # Only customers who left were asked how satisfied they were.
+    drop = ["--drop", "CustomerSatisfactionScore"] if name == "telco" else []
+    result, _ = train("--holdout", "20%", *drop, data="real.csv", label=LABELS[name])
+    assert result["held_out"]["auc"] >= least
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "least"), [("adult", 0.915), ("sms-spam", 0.975)])
+def test_large_real_tables(tmp_path, monkeypatch, name, least):
+    monkeypatch.chdir(tmp_path)
+    real_file(name)
+    result, _ = train("--holdout", "20%", data="real.csv", label=LABELS[name])
+    assert result["held_out"]["auc"] >= least
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [";", "\t", "decimal", "utf-16", "\r\n", "utf-8-sig"])
+def test_telco_in_all_ways(tmp_path, monkeypatch, how):
+    monkeypatch.chdir(tmp_path)
+    frame, labels = real_table("telco")
+    frame = frame.assign(Churn=labels)[:3000]
+    frame.to_csv("real.csv", index=False)
+    train(data="real.csv", label="Churn")
+    options = {";": {"sep": ";"}, "\t": {"sep": "\t"}, "decimal": {"sep": ";", "decimal": ","}}
+    ends = {"lineterminator": how} if how == "\r\n" else {}
+    page = {"encoding": how} if how.startswith("utf") else {}
+    if how == "decimal":
+        frame["TotalCharges"] = frame["TotalCharges"].astype(str).str.replace(".", ",")
+    frame.to_csv("other.csv", index=False, **options.get(how, {}), **ends, **page)
+    train(data="other.csv", label="Churn", model="y.model")
+    assert learned("y.model") == learned("x.model")
+
+
+@pytest.mark.parametrize("name", ["glass", "german", "svmguide3", "diabetes", "vehicle", "segment"])
+def test_embedded_sets_as_tables(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    rows, y = real(name, 1500)
+    frame = pd.DataFrame(rows, columns=[f"x{at}" for at in range(rows.shape[1])])
+    frame.assign(y=y).to_csv("real.csv", index=False)
+    result, _ = train(data="real.csv", label="y")
+    assert result["rows"] == len(y)
+    assert result["progressive_auc"] is None or result["progressive_auc"] > 0.6
