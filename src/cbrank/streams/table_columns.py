@@ -40,6 +40,8 @@ class TableColumns(Columns):
         as ``x*``; a later entry overrules an earlier one.
     na : sequence of str, default=()
         What else stands in a cell that is a gap, such as -999.
+    **plain : object
+        Other parameters of `Columns`, which have no effect.
 
     Attributes
     ----------
