@@ -181,7 +181,7 @@ def tell_columns(model: "Model", rows: "Table", report: Reporter, path: Path | N
 
     columns = column_file.taken(model, rows)
     report.columns(columns)
-    if all(column.taken_as == "drop" for column in columns):
+    if all(column.taken_as == "left out" for column in columns):
         report.note(
             "all columns are left out so far: there is nothing to rank by. Say what they are "
             "by --as, such as --as 'x*=category'."

@@ -4,7 +4,7 @@ import itertools
 import operator
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +82,8 @@ class Columns:
     >>> columns.feature_names(), columns.classes_
     (['age', 'city=Oslo', 'city=Rome'], ['no', 'yes'])
     """
+
+    AS_THEY_COME: ClassVar[bool] = False  # whether rows are tables whose columns a ranker reads
 
     def __init__(
         self,

@@ -39,7 +39,6 @@ from cbrank.streams.sources import (
     source_name,
 )
 from cbrank.streams.svmlight import SvmlightParser
-from cbrank.streams.table_columns import TableColumns
 from cbrank.streams.text import Lines, Parser, Size, read_rows
 
 Format = Literal["svmlight", "csv", "parquet"]
@@ -462,7 +461,7 @@ def _told_by_content(opened: Opened) -> Format | None:
 def _told_by_text(lines: Lines, columns: Columns) -> tuple[Format, bytes]:
     """Return the format by the first line that is not blank or a comment, and the text read."""
     text = lines.take()
-    if isinstance(columns, TableColumns) and b":" not in text.partition(b"\n")[0]:
+    if columns.AS_THEY_COME and b":" not in text.partition(b"\n")[0]:
         return "csv", text
     while True:
         cut = lines.whole(text)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +64,8 @@ class TableColumns(Columns):
     >>> chunk.X.columns[0], chunk.X.columns[1].values, chunk.y
     (array([31., nan, 27.]), ('Oslo', 'Rome'), array([0, 1, 0]))
     """
+
+    AS_THEY_COME: ClassVar[bool] = True
 
     def __init__(
         self,
