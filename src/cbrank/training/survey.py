@@ -73,4 +73,5 @@ def _counted(words: Words, counts: Counter[str]) -> NDArray[np.int64]:
     first = next(iter(counts), "")
     is_other = np.array([label != first for label in labels], np.int64)
     is_label = np.array([label != "" for label in labels], bool)
-    return is_other[codes[is_label[codes]]]
+    found: NDArray[np.int64] = is_other[codes[is_label[codes]]]
+    return found
