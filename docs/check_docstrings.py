@@ -70,7 +70,8 @@ def public():
             yield f"{module.__name__}.{name}"
             if inspect.isclass(item):
                 for method, value in vars(item).items():
-                    if not method.startswith("_") and inspect.isfunction(value):
+                    said = value.__doc__ or not hasattr(super(item, item), method)  # else inherited
+                    if not method.startswith("_") and inspect.isfunction(value) and said:
                         yield f"{module.__name__}.{name}.{method}"
 
 

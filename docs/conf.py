@@ -71,11 +71,15 @@ html_title = "cbrank"
 html_static_path = ["_static"]
 html_css_files = ["cbrank.css"]
 html_show_sourcelink = False
-html_sidebars = {"changelog": [], "gallery/plot_*": []}  # room for a hundred columns of code
+html_sidebars = {
+    "changelog": [],
+    "five_minutes": [],
+    "gallery/plot_*": [],
+}  # room for a hundred columns of code
 html_theme_options = {
     "logo": {"text": "cbrank"},
     "navbar_align": "left",
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],

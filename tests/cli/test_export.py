@@ -122,10 +122,10 @@ def test_a_model_of_a_table_says_what_to_feed(tmp_path):
         f"{path}: 5 inputs, score double[rows], probability double[rows], label string[rows]\n"
         "input         type    taken as\n"
         "age           double  number\n"
-        "city          string  word\n"
-        "city: bucket  int64   CRC-32 of the word, modulo 32\n"
-        "since         double  time, in seconds since 1970\n"
-        "plan          string  word\n"
+        "city          string  category\n"
+        "city: bucket  int64   CRC-32 of the category, modulo 32\n"
+        "since         double  date, in seconds since 1970\n"
+        "plan          string  category\n"
         "left out: customer_id\n"
     )
     session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])

@@ -31,7 +31,7 @@ def test_training_on_text_prints_what_it_learned_and_leaves_a_model(here):
     assert out == (
         "Learned from 16,884 rows, 3,501 of them positive (20.74%), labelled '1', 5 features, C 0.5.\n"
         "AUC 0.9456 (0.9403 to 0.9509) on rows before they were learned from; on the last ones "
-        "0.9489.\n"
+        "0.9489 (0.9346 to 0.9631).\n"
         "Model: m\n"
     )
     assert err == ""
@@ -98,7 +98,9 @@ def test_json_is_one_object_for_machines(here):
         "event": "done", "rows": 16884, "positives": 3501, "positive": "1", "skipped": 0, "features": 5, "C": 0.5,
         "progressive_auc": pytest.approx(0.9456, abs=1e-4),
         "progressive_auc_interval": pytest.approx([0.9403, 0.9509], abs=1e-4),
-        "recent_auc": pytest.approx(0.9489, abs=1e-4), "model": "m",
+        "recent_auc": pytest.approx(0.9489, abs=1e-4),
+        "recent_auc_interval": [pytest.approx(0.93, abs=0.01), pytest.approx(0.966, abs=0.01)],
+        "model": "m",
         "sorted_by_label": False, "auc_fell": False,
     }  # fmt: skip
     assert all(json.loads(line)["event"] in {"note", "progress"} for line in err.splitlines())

@@ -5,7 +5,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cbrank.cli.options import KINDS
+from cbrank.cli.options import KINDS, KINDS_IN_WORDS
 
 if TYPE_CHECKING:
     from cbrank.features import Table
@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 30  # columns of the printed table
 _WIDEST = 24  # letters of a cell
-_WORDS = {kind: word for word, kind in KINDS.items()}
-_WORDS |= {"empty": "empty so far", "drop": "left out"}
+_WORDS = KINDS_IN_WORDS | {"empty": "empty so far", "drop": "left out"}
 _INTRODUCTION = """\
 # What cbrank takes columns for: "number", "category", "text", "date" or "drop".
 # Edit it, and train again with --columns and this file.
@@ -35,8 +34,8 @@ def taken(model: "Model", rows: "Table") -> list[Taken]:
     from cbrank.features.kinds import gaps_of  # noqa: PLC0415
     from cbrank.features.table import in_words  # noqa: PLC0415
 
-    encoder, found = model.ranker.encoder_, list[Taken]()
-    for (name, kind), column in zip(encoder.kinds_.items(), rows.columns, strict=True):
+    kinds, found = model.ranker.encoder_.kinds_.values(), list[Taken]()
+    for name, kind, column in zip(model.columns.numeric_ or (), kinds, rows.columns, strict=True):
         words = in_words(column[:100])
         filled = [int(code) for code in words.codes if code >= 0]
         example = words.values[filled[0]] if filled else ""

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cbrank.cli import files
-from cbrank.cli.options import AS_JSON, DATA, MODEL, QUIET, RowsOrShare, Share, picture, reading
+from cbrank.cli.options import (
+    AS_JSON,
+    DATA,
+    LABEL,
+    MODEL,
+    QUIET,
+    RowsOrShare,
+    Share,
+    picture,
+    reading,
+)
 
 if TYPE_CHECKING:
     from cbrank.inspection.evaluation import Evaluation
@@ -42,6 +52,7 @@ _LABEL = 19
     help="Find the threshold of this recall and its precision; may be repeated.",
 )
 @click.option("--by", metavar="COLUMN", help="The AUC within each group of rows, by this column.")
+@LABEL
 @AS_JSON
 @picture("--roc", "Draw the ROC curve with both thresholds")
 @picture("--pr", "Draw the precision-recall curve")
@@ -79,6 +90,8 @@ def command(
 
     files.refuse_closed_output()
     opened = Model.open(model)
+    if options["label"] is not None:
+        opened.columns.read_label(options["label"])
     outputs = {option: options[option] for option in ("roc", "pr", "calibration", "html")}
     written = [(f"--{option}", path) for option, path in outputs.items()]
     files.check_outputs(*written, model=model, data=data)
@@ -93,7 +106,11 @@ def command(
         from cbrank.inspection.page import write_page  # noqa: PLC0415
 
         asked = {"--at": at, "--precision": precision, "--recall": recall}
-        again = shlex.join(["cbrank", "evaluate", str(model), *data, *_again(asked, by)])
+        options_again = [
+            *_again(asked, by),
+            *(["--label", options["label"]] if options["label"] else []),
+        ]
+        again = shlex.join(["cbrank", "evaluate", str(model), *data, *options_again])
         write_page(
             outputs["html"], found, label, model=model.name, command=again, ranker=opened.ranker
         )

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cbrank.cli.files import check_outputs
-from cbrank.cli.options import MODEL
+from cbrank.cli.options import KINDS_IN_WORDS, MODEL
 
 if TYPE_CHECKING:
     from cbrank.inspection.contents import Contents
 
 _HEADS = "input", "type", "taken as"
-_KINDS = {"time": "time, in seconds since 1970", "bucket": "CRC-32 of the word, modulo 32"}
+_KINDS = KINDS_IN_WORDS | {
+    "time": "date, in seconds since 1970",
+    "bucket": "CRC-32 of the category, modulo 32",
+}
 
 
 @click.command(name="export")
@@ -29,7 +32,7 @@ def command(model: Path, onnx: Path) -> None:
     """Write a model's scorer as an ONNX file.
 
     A model of a table takes its columns, one input for each, named as the column: doubles for
-    numbers and times, strings for words, NaN or an empty string for gaps. It gives the score, the
+    numbers and dates, strings for categories, NaN or an empty string for gaps. It gives the score, the
     probability and the label. What is printed says what to feed; free text is refused.
 
     A linear model takes dense rows of doubles, the features in the order in which its metadata name

@@ -17,7 +17,7 @@ from cbrank.cli.options import READING
 from cbrank.cli.progress import Reporter, TextReporter
 
 if TYPE_CHECKING:
-    from cbrank.streams import Chunk
+    from cbrank.streams import Chunk, Stream
     from cbrank.training import Model
 
 # What may be written ------------------------------------------------------------------------------
@@ -140,17 +140,33 @@ def read_chunks(
     model: "Model", data: Sequence[str], options: dict[str, Any], *, labels: bool
 ) -> Iterator["Chunk"]:
     """Read rows by a model's columns; note on standard error what is odd about them."""
-    from cbrank.streams import open_stream  # noqa: PLC0415
+    from cbrank.training.misfits import Misfits  # noqa: PLC0415
 
-    how = {name: options[name] for name in READING}
+    misfits = Misfits()
     with (
         Reporter() if options["quiet"] else TextReporter() as reporter,
-        open_stream(data, columns=model.columns, learn=False, labels=labels, **how) as stream,
+        open_rows(model, data, options, labels=labels) as stream,
     ):
         for chunk in stream:
+            misfits.add(model, chunk)
             yield chunk
             reporter.notes(stream)
         reporter.notes(stream)
+        for sentence in misfits.sentences():
+            reporter.note(sentence)
+        if skipped := stream.position.errors:
+            rows = "1 malformed row was" if skipped == 1 else f"{skipped:,} malformed rows were"
+            reporter.note(f"{rows} skipped.")
+
+
+def open_rows(
+    model: "Model", data: Sequence[str], options: dict[str, Any], *, labels: bool
+) -> "Stream":
+    """Open files whose rows are read by a model's columns."""
+    from cbrank.streams import open_stream  # noqa: PLC0415
+
+    how = {name: options[name] for name in READING}
+    return open_stream(data, columns=model.columns, learn=False, labels=labels, **how)
 
 
 # Writing ------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cbrank.cli import files
-from cbrank.cli.options import AS_JSON, MODEL, picture
+from cbrank.cli.options import AS_JSON, KINDS_IN_WORDS, MODEL, picture
 
 if TYPE_CHECKING:
     from cbrank.inspection.contents import Contents
@@ -90,7 +90,7 @@ def _show_columns(contents: "Contents", top: int, as_json: bool, picture: Path |
     lines = [f"{'column':<{width}}  {'kind':<8}{'effect':>10}   {_ENDS[0]:<30}{_ENDS[1]}"]
     for panel, both in zip(shown, ends, strict=True):
         told = [_short(f"{adds:+.3g} at {at}", 28) for at, adds in both]
-        line = f"{_short(panel.name):<{width}}  {panel.kind:<8}{panel.moves:>10.4g}   "
+        line = f"{_short(panel.name):<{width}}  {KINDS_IN_WORDS.get(panel.kind, panel.kind):<8}{panel.moves:>10.4g}   "
         lines.append(f"{line}{told[0]:<30}{told[1]}")
     left = len(panels) - len(shown)
     more = [f"... and {left:,} more: --top 0 shows all."] if left else []

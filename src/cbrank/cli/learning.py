@@ -1,6 +1,7 @@
 """What ``cbrank train`` and ``cbrank update`` share: options, checkpoints, and the run itself."""
 
 import contextlib
+import math
 import os
 import re
 import signal
@@ -254,15 +255,18 @@ def result_of(
     model: "Model", output: Path, *, rows: int, positives: int, skipped: int, auc: float
 ) -> dict[str, Any]:
     """Return what was learned, as ``--json`` shows it."""
-    ranker = model.ranker
+    ranker, whole = model.ranker, model.ranker.progressive_auc_interval_
+    if not math.isclose(auc, ranker.progressive_auc_, rel_tol=1e-9):
+        whole = math.nan, math.nan  # of an update: the interval is about rows before it, too
     return {
         "rows": rows,
         "positives": positives,
         "positive": model.columns.classes_[-1],
         "skipped": skipped,
         "progressive_auc": shown(auc),
-        "progressive_auc_interval": [shown(end) for end in ranker.progressive_auc_interval_],
+        "progressive_auc_interval": [shown(end) for end in whole],
         "recent_auc": shown(ranker.recent_auc_),
+        "recent_auc_interval": [shown(end) for end in ranker.recent_auc_interval_],
         **_widths(model),
         "C": getattr(ranker, "C_", getattr(ranker, "C", None)),
         "model": str(output),

@@ -272,6 +272,7 @@ class _Kinds(click.ParamType[list[tuple[str, str]]]):
 
 # What the command line calls the kinds of columns, and what the library does.
 KINDS = {"number": "number", "category": "word", "text": "text", "date": "time", "drop": "drop"}
+KINDS_IN_WORDS = {kind: word for word, kind in KINDS.items()}
 
 
 def kinds_of(given: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -359,6 +360,14 @@ def columns_of(options: dict[str, Any], *, as_it_comes: bool) -> "Columns":
         if count > 1:
             raise click.UsageError(f"--categorical names column {column!r} {count} times.")
     return Columns(**given | {"categorical": dict(given["categorical"])})
+
+
+# The label of rows for a model that was saved from Python.
+LABEL = click.option(
+    "--label",
+    metavar="COLUMN",
+    help="The label's name; else the one of training. A model saved from Python needs it.",
+)
 
 
 # Output -------------------------------------------------------------------------------------------

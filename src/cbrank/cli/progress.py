@@ -152,17 +152,20 @@ def result_in_words(facts: dict[str, Any]) -> str:
     --------
     >>> print(result_in_words({
     ...     "rows": 6339, "positives": 1682, "positive": "Yes", "skipped": 0, "columns": 20, "features": 94,
-    ...     "progressive_auc": 0.83412, "progressive_auc_interval": [0.82, 0.85], "recent_auc": 0.84,
+    ...     "progressive_auc": 0.83412, "progressive_auc_interval": [0.82, 0.85],
+    ...     "recent_auc": 0.84, "recent_auc_interval": [0.8, 0.88],
     ...     "model": "churn.model", "held_out": {"rows": 704, "positives": 187, "auc": 0.84,
     ...     "auc_low": 0.81, "auc_high": 0.87, "average_precision": 0.65}, "C": 0.5,
     ... }))
     Learned from 6,339 rows, 1,682 of them positive (26.53%), labelled 'Yes', 20 columns as 94 features.
-    AUC 0.8341 (0.8200 to 0.8500) on rows before they were learned from; on the last ones 0.8400.
+    AUC 0.8341 (0.8200 to 0.8500) on rows before they were learned from; on the last ones 0.8400 (0.8000 to 0.8800).
     AUC 0.8400 (0.8100 to 0.8700) on 704 rows held out; average precision 0.6500.
     Model: churn.model
     """
     skipped, held, auc = facts["skipped"], facts.get("held_out"), facts["progressive_auc"]
     share = facts["positives"] / max(1, facts["rows"])
+    lately = "" if facts["recent_auc"] is None else f"{facts['recent_auc']:.4f}"
+    lately += _between(*facts["recent_auc_interval"])
     lines = [
         f"Learned from {facts['rows']:,} rows, {facts['positives']:,} of them positive ({share:.2%}), "
         f"labelled {facts['positive']!r}"
@@ -171,15 +174,12 @@ def result_in_words(facts: dict[str, Any]) -> str:
         + _wide(facts)
     ]
     if auc is not None:
-        lately = facts["recent_auc"]
         lines.append(
             f"AUC {auc:.4f}{_between(*facts['progressive_auc_interval'])} on rows before they were "
-            "learned from" + (f"; on the last ones {lately:.4f}." if lately is not None else ".")
+            f"learned from{f'; on the last ones {lately}' if lately else ''}."
         )
-    elif facts["recent_auc"] is not None:
-        lines.append(
-            f"AUC {facts['recent_auc']:.4f} on the last rows before they were learned from."
-        )
+    elif lately:
+        lines.append(f"AUC {lately} on the last rows before they were learned from.")
     if held and held["auc"] is None:
         lines.append(f"No AUC of the {held['rows']:,} rows held out, which have one label only.")
     elif held:

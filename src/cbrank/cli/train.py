@@ -153,17 +153,19 @@ def _survey(model: "Model", options: dict[str, Any]) -> None:
     """Learn the labels of files, and have rows mixed that are sorted by them."""
     from cbrank.streams import TableColumns  # noqa: PLC0415
     from cbrank.streams.sources import find_sources  # noqa: PLC0415
-    from cbrank.training.holdout import labels_of  # noqa: PLC0415
+    from cbrank.training.survey import MOST_BYTES, survey  # noqa: PLC0415
 
-    sources = find_sources(options["data"])
-    if not all(Path(str(source)).is_file() for source in sources):
+    files = [Path(str(source)) for source in find_sources(options["data"])]
+    if not all(file.is_file() for file in files):
+        return
+    if sum(file.stat().st_size for file in files) > MOST_BYTES:
         return
     assert isinstance(model.columns, TableColumns)
     reading = {name: options[name] for name in READING}
-    labels = labels_of(options["data"], model.columns, reading)
-    if len(labels.counts) > 1:
-        model.columns.labels.learn(labels.counts, str(sources[0]))
-    if labels.sorted and options["shuffle"] is None:
+    found = survey(options["data"], model.columns, reading)
+    if len(found.counts) > 1:
+        model.columns.labels.learn(found.counts, str(files[0]))
+    if found.sorted and options["shuffle"] is None:
         options["shuffle"] = "all"
         if not options["quiet"] and not options["as_json"]:
             click.echo("Note: rows are sorted by label, and mixed first (--shuffle all).", err=True)

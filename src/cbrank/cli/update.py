@@ -8,7 +8,7 @@ import click
 
 from cbrank.cli.files import refuse_overwriting
 from cbrank.cli.learning import learn, mixing, running
-from cbrank.cli.options import DATA, MODEL, READING, reading
+from cbrank.cli.options import DATA, LABEL, MODEL, READING, reading
 from cbrank.cli.progress import reporter
 
 
@@ -22,17 +22,19 @@ from cbrank.cli.progress import reporter
     metavar="MODEL",
     help="Where the new model goes; else it takes the place of the old one when it is whole.",
 )
+@LABEL
 @reading
 @running
 def command(model: Path, output: Path | None, **options: Any) -> None:
     """Go on learning from more files.
 
-    MODEL is a file of cbrank train or update. It knows what columns mean and how rows are scaled;
-    DATA is as for cbrank train.
+    MODEL is a file of cbrank train or update, or was saved from Python. It knows what columns mean
+    and how rows are scaled; DATA is as for cbrank train.
 
     \b
     cbrank update clicks.model today.csv
     cbrank update clicks.model today.csv -o tomorrow.model
+    cbrank update saved_from_python.model today.csv --label clicked
     """  # noqa: D301
     from cbrank import modelfile  # noqa: PLC0415
     from cbrank.training import Model  # noqa: PLC0415
@@ -43,6 +45,9 @@ def command(model: Path, output: Path | None, **options: Any) -> None:
     del arrays  # the model has what it needs of them
     asked = {"command": "update"} | {name: options[name] for name in (*READING, "passes")}
     asked |= mixing(options)
+    if options["label"] is not None:
+        old.columns.read_label(options["label"])
+        asked["label"] = options["label"]
     refuse_overwriting(("--checkpoint", options["checkpoint"]), model=model)
     with model.open("rb") as file:
         asked["model"] = hashlib.file_digest(file, "sha256").hexdigest()

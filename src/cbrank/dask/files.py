@@ -21,10 +21,11 @@ from cbrank.rankers import checks
 from cbrank.streams import Columns, StreamScaler, TableColumns, open_stream
 from cbrank.streams.labels import Labels, canonical
 from cbrank.streams.sources import find_sources
-from cbrank.training.holdout import Holdout, labels_of
+from cbrank.training.holdout import Holdout
 from cbrank.training.misfits import Misfits
 from cbrank.training.model import Model, refuse_too_wide
 from cbrank.training.shuffling import Buckets, Window
+from cbrank.training.survey import survey
 
 if TYPE_CHECKING:
     from cbrank.rankers import CBRanker
@@ -292,7 +293,7 @@ class File:
             open_stream(self.path, columns=columns, labels=False, **self.reading) as stream,
         ):
             next(stream, None)
-        labels = labels_of([self.path], columns, self.reading)
+        labels = survey([self.path], columns, self.reading)
         return Beginning(self.path, columns, labels.counts, labels.sorted)
 
     def measure(self) -> StreamScaler | None:

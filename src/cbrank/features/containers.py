@@ -48,7 +48,9 @@ def read_table(X: Any, wanted: Sequence[str] | None = None) -> Table:
 
 def _read(X: Any, wanted: Sequence[str] | None) -> Table:
     if isinstance(X, Table):
-        return _of_columns(X.names, dict(zip(X.names, X.columns, strict=True)).get, wanted, _copied)
+        columns = dict(zip(X.names, X.columns, strict=True))
+        found = _of_columns(X.names, columns.get, wanted, _copied)
+        return Table(found.names, found.columns, X.named)
     if sp.issparse(X):
         raise TypeError(
             "Sparse data was passed for X, but dense data is required: use X.toarray(), or rank "

@@ -14,7 +14,7 @@ from cbrank.estimator import Estimator, TransformerMixin, check_is_fitted
 from cbrank.features.containers import read_table
 from cbrank.features.crosses import Coarse, Cross, Evidence
 from cbrank.features.encoding import Encoding, Known, Settings, is_text
-from cbrank.features.table import Table
+from cbrank.features.table import Column, Table
 from cbrank.locking import Owner
 from cbrank.parameters import COUNT, Kind, Number, Other
 
@@ -453,7 +453,7 @@ class TableEncoder(Owner, TransformerMixin, Estimator):
         --------
         >>> TableEncoder().fit([[3.5, "7"], [4.5, "?"]] * 20).decisions()
         ['x0: a number, two values, 3.5 and 4.5',
-        'x1: a number in words, constant so far; 20 of 40 cells are gaps']
+        'x1: a number, constant so far; 20 of 40 cells are gaps']
         """
         return self._current().sentences()
 
@@ -477,6 +477,27 @@ class TableEncoder(Owner, TransformerMixin, Estimator):
         {'age': array([1])}
         """
         return self._current().misfits(table)
+
+    def as_decided(self, table: Table) -> list[Column]:
+        """Return columns as what they were decided to be; cells that are not are gaps.
+
+        Parameters
+        ----------
+        table : Table
+            Rows that `read` returned.
+
+        Returns
+        -------
+        list of ndarray, Words or Times
+            The columns.
+
+        Examples
+        --------
+        >>> encoder = TableEncoder().fit({"age": [31, 45, 27] * 10})
+        >>> encoder.as_decided(encoder.read({"age": ["31.0", "old", None]}))
+        [array([31., nan, nan])]
+        """
+        return self._current().as_decided(table)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the features.

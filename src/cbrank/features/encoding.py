@@ -243,6 +243,10 @@ class Encoding:
             self._made_of, self._made = self.crosses, Products(self.crosses)
         return self._made
 
+    def as_decided(self, table: Table) -> list[Column]:
+        """Return columns as what they were decided to be; cells that are not are gaps."""
+        return [*map(_cells, self.columns, table.columns)]
+
     def misfits(self, table: Table) -> dict[str, NDArray[np.int64]]:
         """Return the rows whose words are no number or time where the column holds such."""
         found = {}

@@ -12,10 +12,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cbrank.estimator import check_is_fitted
+from cbrank.features.table import Table as Rows
 from cbrank.parameters import ADDITIVE, Table
 from cbrank.rankers import checks, growing, halving
 from cbrank.rankers.effects import Curve, Effects, Map
 from cbrank.rankers.growing import BENDS, CROSSES, LINE
+from cbrank.rankers.reasons import MOST_NAMED, Reason, reasons_of, sentence
 from cbrank.rankers.tabular import TabularRanker
 
 Floats = NDArray[np.float64]
@@ -378,4 +380,41 @@ class AdditiveRanker(TabularRanker):
             scores = now._scores(now._check_rows(among, reset=False))
             count = len(scores) + (score not in scores)
             text = f"ranked {1 + int((scores > score).sum()):,} of {count:,}"
-        return f"{text}: {now.effects().named(table, row)}"
+        return f"{text}: {sentence(now._reasons(table, row, MOST_NAMED)[0])}"
+
+    def reasons(self, X: Any, most: int = 3) -> list[list[Reason]]:
+        """Return what moved the score of each row most, away from that of a typical row.
+
+        Parameters
+        ----------
+        X : array-like, dict, list of dict, or data frame of shape (n_samples, n_columns)
+            Rows.
+        most : int, default=3
+            How many terms to name for each row.
+
+        Returns
+        -------
+        list of list of Reason
+            For each row the terms that add or take most, the largest first: column, value and
+            contribution, which is what the term adds to this score less what it adds to that of a
+            typical row (numbers at their median, all else on average). Over all terms they sum to
+            the difference of the two scores.
+
+        Examples
+        --------
+        >>> from cbrank import AdditiveRanker
+        >>> from cbrank.datasets import load
+        >>> X, y, facts = load("diabetes")
+        >>> ranker = AdditiveRanker(random_state=0).fit(X, y)
+        >>> [[reason]] = ranker.reasons(X[:1], most=1)
+        >>> reason.column, reason.value, reason.contribution > 0  # more glucose, more diabetes
+        ('x1', 148.0, True)
+        """
+        check_is_fitted(self)
+        now = self._of_now()
+        table = X if isinstance(X, Rows) else now._read(X, reset=False)
+        return now._reasons(table, now._encoded(table), most)
+
+    def _reasons(self, table: Rows, encoded: Any, most: int) -> list[list[Reason]]:
+        cells = Rows(table.names, self._encoder.as_decided(table))
+        return reasons_of(self.effects(), cells, encoded, most)

@@ -1,4 +1,4 @@
-"""What columns do to scores: curves with their deviations, maps of crosses, a sentence for a row.
+"""What columns do to scores: curves with their deviations, maps of crosses, parts of rows.
 
 The score of a row is a sum over terms: a column of numbers or words is one, a time is four (its trend, month,
 weekday and hour), free text is one, and so is each cross of two columns. Terms are looked at relative to a
@@ -8,7 +8,6 @@ have come.
 
 from collections.abc import Iterator
 from itertools import pairwise
-from math import floor, log10
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from cbrank.features.crosses import Coarse, Cross, values_of
 from cbrank.features.curves import NumberColumn, Pieces
-from cbrank.features.table import Table, Times, in_words
+from cbrank.features.table import Times
 from cbrank.features.text import TextColumn
 from cbrank.features.times import CALENDAR, TimeColumn
 from cbrank.features.words import BUCKETS, WordColumn
@@ -30,9 +29,6 @@ Places = NDArray[np.int64]
 
 _POINTS, _POINTS_OF_MAPS = 100, 64
 _DAY = 86400.0
-_MOST_NAMED = 5  # terms of a sentence
-_SLIGHT = 0.05  # of the largest: what moves a row less is not named
-_LONGEST_NUMBER = 6  # letters; a longer one is rounded
 OTHER, MISSING = "other", "missing"
 
 
@@ -358,52 +354,39 @@ class Effects:
         parts = self.parts(self._rows)
         return np.sqrt(self._shares @ (parts - self._shares @ parts) ** 2)
 
-    # A sentence for a row ------------------------------------------------------------------------
+    # Rows ----------------------------------------------------------------------------------------
 
-    def named(self, table: Table, row: Any) -> str:
-        """Return what moved the score of a row most, away from that of a typical row.
+    def added(self, rows: Any) -> Floats:
+        """Return what each term adds to the scores of encoded rows, more than to a typical row's.
 
         Parameters
         ----------
-        table : Table
-            The row.
-        row : ndarray or csr_array of shape (1, n_features)
-            The same, encoded.
+        rows : ndarray or csr_array of shape (n_rows, n_features)
+            Encoded rows.
 
         Returns
         -------
-        str
-            Such as ``"tenure 2 +1.2, contract=Monthly +0.8, age x city -0.3"``.
+        ndarray of shape (n_rows, n_terms)
+            In the order of `terms`; with the score of a typical row they sum to scores.
         """
-        added = (self.parts(row) - self.parts(self._typical[None, :]))[0]
-        order = np.argsort(-np.abs(added), kind="stable")[:_MOST_NAMED]
-        largest = float(np.abs(added).max(initial=0.0))
-        if not largest > 0.0:
-            return "as a typical row"
-        digits = max(0, 1 - floor(log10(largest)))
-        return ", ".join(
-            f"{self._phrase(self.terms[at], table, row)} {added[at]:+.{digits}f}"
-            for at in order
-            if abs(added[at]) >= _SLIGHT * largest
-        )
+        found: Floats = self.parts(rows) - self.parts(self._typical[None, :])
+        return found
 
-    def _phrase(self, term: Term, table: Table, row: Any) -> str:
-        if term.kind in {"cross", "text"}:
-            return term.name
-        if term.kind == "word" and term.name != self._names[term.columns[0]]:  # of a time
-            words = {place: word for word, place in term.known.features.items()}
-            on = [words.get(place, OTHER) for place in term.places.tolist() if row[0, place] != 0.0]
-            return f"{term.name}={on[0]}" if on else term.name
-        cells = table.columns[term.columns[0]]
-        cell = in_words(cells)
-        if cell.codes[0] < 0:
-            return f"{term.name} {MISSING}"
-        text = cell.values[cell.codes[0]]
-        if isinstance(cells, np.ndarray) and len(text) > _LONGEST_NUMBER:
-            text = f"{cells[0]:.4g}"
-        elif isinstance(cells, Times):
-            text = text.partition("T")[0]
-        return f"{term.name}={text}" if term.kind == "word" else f"{term.name} {text}"
+    def is_part_of_time(self, term: Term) -> bool:
+        """Say whether a term is the month, weekday or hour of a time.
+
+        Parameters
+        ----------
+        term : Term
+            One of `terms`.
+
+        Returns
+        -------
+        bool
+            Whether it is.
+        """
+        known = self._encoder.known()[term.columns[0]]
+        return term.kind == "word" and isinstance(known, TimeColumn)
 
 
 def _grid_of(known: NumberColumn, points: int) -> Floats:

@@ -113,6 +113,7 @@ class Columns:
         self.width_ = 0
         self.labels = Labels(positive)
         self._sparse: bool | None = None
+        self._nameless = False  # whether the first header names the columns of a ranker
         self._tables = tables_of(self.categorical)
         self._met = Met()
 
@@ -123,7 +124,8 @@ class Columns:
         Parameters
         ----------
         names : sequence of str or None
-            The names of its features; None for those of svmlight text.
+            The names of its features; None if it knows none: then rows are svmlight text, or tables
+            whose columns are taken in their order.
         width : int
             How many they are.
         labels : sequence of str
@@ -136,7 +138,7 @@ class Columns:
         """
         columns = cls()
         columns.labels = Labels.of(*labels)
-        columns._sparse = names is None
+        columns._sparse = columns._nameless = names is None
         columns.numeric_ = None if names is None else [str(name) for name in names]
         columns.width_ = width
         return columns
@@ -218,6 +220,25 @@ class Columns:
             self.drop.append(str(self.id))
         self.id = column
 
+    def read_label(self, column: str) -> None:
+        """Read the labels of files to come from this column.
+
+        Parameters
+        ----------
+        column : str
+            Its name.
+        """
+        if self.numeric_ is None and not self._nameless:
+            raise ValueError("rows of svmlight text begin with the label: leave `label` out.")
+        if column == self.id or column in (*(self.numeric_ or ()), *self._tables):
+            what = "the id" if column == self.id else "a feature"
+            raise ValueError(f"column {column!r} is {what} of the model, and cannot be its label.")
+        refuse_unkeepable((), [column], "the model")
+        if self.label not in (None, column):
+            self.drop.append(str(self.label))
+        self.drop = [dropped for dropped in self.drop if dropped != column]
+        self.label = column
+
     # Reading -----------------------------------------------------------------------------------
 
     def expect(self, *, sparse: bool, name: str, learn: bool) -> None:
@@ -265,7 +286,8 @@ class Columns:
         list of str
             Names of columns; none that is given by its number.
         """
-        given = [self.label, self.id, *self.drop, *self.categorical, *(self.numeric_ or ())]
+        given = [self.label, self.id, *self.drop, *self.categorical]
+        given += [] if self._nameless else self.numeric_ or []
         return [name for name in given if isinstance(name, str) and not name.isdecimal()]
 
     def _match(
@@ -273,16 +295,17 @@ class Columns:
     ) -> tuple[Roles, list[str]]:
         """Return the roles of the columns of a file, and notes for the user about them."""
         refuse_twins(header, name)
-        self.expect(sparse=False, name=name, learn=learn)
-        notes = []
+        if not self._nameless:
+            self.expect(sparse=False, name=name, learn=learn)
         if self.label is None and labelled:
             raise ValueError(
                 f"{name}: which column is the label? Give `label=...`. {listed(header)}"
             )
+        notes = self._name_columns(header, name) if self._nameless else []
         if self.numeric_ is None:
             self._learn_header(header, name)
         else:
-            notes = self._compare(header, name, labelled)
+            notes += self._compare(header, name, labelled)
         label = as_text(self.label) if labelled else None
         wanted = [label, *([self.id] if self.id in header else []), *self._tables]
         texts = tuple(dict.fromkeys(str(column) for column in wanted if column is not None))
@@ -387,6 +410,22 @@ class Columns:
                 f"{name}: its rows would be {self.width_:,} features wide; hash categories to "
                 "fewer bits."
             )
+
+    def _name_columns(self, header: Sequence[str], name: str) -> list[str]:
+        """Take columns in their order for those of a ranker that knows no names."""
+        self._nameless = False
+        if self.numeric_ and {*self.numeric_} <= {*header}:
+            return []
+        apart = {self.label, self.id, *self.drop}
+        found = [column for column in header if column not in apart]
+        if len(found) != self.width_:
+            raise ValueError(
+                f"{name} has {len(found)} columns beside label and id. The model knows no names, "
+                f"and takes {self.width_} columns in their order: leave the others out, or save a "
+                f"model that learned from columns with names. {listed(header)}"
+            )
+        self.numeric_, self._sparse = found, False
+        return [f"{name}: its columns are taken in their order, for the model knows no names."]
 
     def _place_features(self) -> None:
         """Give the first features to numeric columns, the next to hashed and listed categories."""

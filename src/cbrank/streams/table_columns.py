@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cbrank.features.table import GAP_WORDS, Table
 from cbrank.streams import cells
 from cbrank.streams.columns import Columns
-from cbrank.streams.dialect import with_names
+from cbrank.streams.dialect import numbered, with_names
 from cbrank.streams.header import listed, named
 from cbrank.streams.labels import LONGEST
 from cbrank.streams.rows import Roles, Rows
@@ -40,6 +40,8 @@ class TableColumns(Columns):
         as ``x*``; a later entry overrules an earlier one.
     na : sequence of str, default=()
         What else stands in a cell that is a gap, such as -999.
+    **plain : object
+        Other parameters of `Columns`, which have no effect.
 
     Attributes
     ----------
@@ -82,6 +84,13 @@ class TableColumns(Columns):
         self._alone = False
         if len(self.na) > _MOST_GAPS or any(len(word) > LONGEST for word in self.na):
             raise ValueError(f"na may have {_MOST_GAPS} words, of {LONGEST:,} letters at most.")
+
+    @classmethod
+    def of_ranker(cls, names: Sequence[str] | None, width: int, labels: Sequence[str]) -> Self:
+        columns = super().of_ranker(names, width, labels)
+        if names is None:
+            columns.numeric_, columns._sparse = numbered(width), False
+        return columns
 
     def label_alone(self) -> "TableColumns":
         """Return columns that read the label as the only column of the table.

@@ -1,17 +1,13 @@
-"""Rows that are kept apart to test a model, and how the labels of files follow each other."""
+"""Rows that are kept apart to test a model."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from copy import deepcopy
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cbrank.features.table import Table, in_words, is_gap_word
-from cbrank.streams import Chunk, TableColumns, open_stream
-from cbrank.streams.labels import canonical
-from cbrank.training.order import LabelOrder
+from cbrank.features.table import Table
+from cbrank.streams import Chunk, open_stream
 
 _APART = 1  # beside a seed, for draws that are not those of the order of rows
 
@@ -64,62 +60,3 @@ class Holdout(NamedTuple):
                 part = self.parted(chunk, held=True)
                 if part.y is not None and len(part.y):
                     yield part
-
-
-class Labels(NamedTuple):
-    """The labels of files.
-
-    Parameters
-    ----------
-    counts : Counter
-        How many rows have each.
-    sorted : bool
-        Whether the rows are sorted by label, which no chance explains.
-    """
-
-    counts: Counter[str]
-    sorted: bool
-
-
-def labels_of(paths: Sequence[str], columns: TableColumns, reading: dict[str, Any]) -> Labels:
-    r"""Read the labels of tables, and nothing else.
-
-    Parameters
-    ----------
-    paths : sequence of str
-        Files that can be read more than once.
-    columns : TableColumns
-        What their columns mean; it learns nothing here.
-    reading : dict
-        How to read: what `open_stream` takes.
-
-    Returns
-    -------
-    Labels
-        The labels.
-
-    Examples
-    --------
-    >>> import io
-    >>> table = io.BytesIO(b"age,clicked\n31,no\n44,yes\n27,no\n")
-    >>> labels_of([table], TableColumns("clicked"), {"format": "csv"})
-    Labels(counts=Counter({'no': 2, 'yes': 1}), sorted=False)
-    """
-    counts, order, files = Counter[str](), LabelOrder(), set[int]()
-    alone = deepcopy(columns).label_alone()
-    with open_stream(paths, columns=alone, labels=False, **reading) as stream:
-        for chunk in stream:
-            assert isinstance(chunk.X, Table)
-            files.add(chunk.position.file)
-            words = in_words(chunk.X.columns[0])
-            known = ["" if is_gap_word(word) else canonical(word) for word in words.values]
-            for label, count in zip(
-                known, np.bincount(words.codes[words.codes >= 0], minlength=len(known)), strict=True
-            ):
-                counts[label] += int(count)
-            first = next(iter(counts), "")
-            is_other = np.array([label != first for label in known] + [False], np.int64)
-            is_gap = np.array([not label for label in known] + [True])
-            order.add(is_other[words.codes][~is_gap[words.codes]])
-    del counts[""]
-    return Labels(counts, order.in_words(len(files)) is not None)

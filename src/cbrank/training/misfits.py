@@ -33,12 +33,14 @@ class Misfits:
         if not model.takes_tables() or not isinstance(chunk.X, Table):
             return
         encoder, before = model.ranker.encoder_, len(self.first)
-        for name, rows in encoder.misfits(chunk.X).items():
+        for own, rows in encoder.misfits(chunk.X).items():
+            at = [*encoder.kinds_].index(own)
+            name = chunk.X.names[at]  # which the encoder does not know if it learned without names
             self.counts[name] += len(rows)
             if name not in self.first:
-                words = in_words(chunk.X.columns[model.columns.numeric_.index(name)])
+                words = in_words(chunk.X.columns[at])
                 self.first[name] = _where(chunk, rows[0], words.values[words.codes[rows[0]]])
-                self._kinds[name] = encoder.kinds_[name]
+                self._kinds[name] = encoder.kinds_[own]
         if strict and len(self.first) > before:
             raise ValueError(f"{' '.join(self.sentences())} Without `strict` they would be gaps.")
 

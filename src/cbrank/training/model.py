@@ -13,7 +13,6 @@ from cbrank.modelfile.container import refuse_unwritable
 from cbrank.rankers.base import Ranker
 from cbrank.rankers.cbr import CBRanker
 from cbrank.streams import Chunk, Columns, StreamScaler, TableColumns
-from cbrank.streams.dialect import numbered
 from cbrank.streams.labels import canonical
 
 # Features of a full covariance that nobody asked for by name: 32 MiB, all of it read for each pair.
@@ -120,6 +119,7 @@ class Model:
                 columns = modelfile.restore("columns", arrays, facts)
             else:
                 columns = columns_of(steps[-1])
+                vars(steps[-1]).pop("feature_names_in_", None)  # columns are matched by name
             match [*(steps if steps[1:] else [None, *steps]), columns]:
                 case [None | StreamScaler() as scaler, Ranker() as ranker, Columns()]:
                     _fit_together(ranker, columns)
@@ -189,12 +189,13 @@ class Model:
         """
         assert chunk.y is not None
         X: Any = chunk.X
+        begun = self.ranker.__sklearn_is_fitted__()
         if self.takes_tables():
-            X = Table(self.columns.numeric_ or (), X.columns)  # whose names mixing does not keep
+            named = not begun or hasattr(self.ranker, "feature_names_in_")
+            X = Table(self.columns.numeric_ or (), X.columns, named)  # mixing does not keep names
         elif self.scaler is not None:
             X = self.scaler.learn_transform(X)
         self._make_room(X.shape[1])
-        begun = self.ranker.__sklearn_is_fitted__()
         if isinstance(self.columns, TableColumns) and self.columns.kinds_ and not begun:
             self.ranker.set_params(kinds=self.columns.kinds_)
         classes = self.ranker.classes_ if begun else np.array([0, 1])
@@ -284,10 +285,8 @@ def columns_of(ranker: Any) -> Columns:
         raise ValueError("it is not one ranker with at most one scaler")  # noqa: TRY004
     labels = [str(label) for label in ranker.classes_.tolist()]
     names = getattr(ranker, "feature_names_in_", None)
-    if ranker.TAKES_TABLES:
-        names = numbered(ranker.n_features_in_) if names is None else names
-        return TableColumns.of_ranker(names, ranker.n_features_in_, labels)
-    return Columns.of_ranker(names, ranker.n_features_in_, labels)
+    kind = TableColumns if ranker.TAKES_TABLES else Columns
+    return kind.of_ranker(names, ranker.n_features_in_, labels)
 
 
 def refuse_too_wide(ranker: Ranker, width: int, widest: int | None) -> None:

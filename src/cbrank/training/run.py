@@ -91,7 +91,7 @@ class Run:
         self.strict, self.misfits = strict, Misfits()
         self.progress = progress or Progress(None, 0, 0, 0, *_measured(model))
         self.checkpoint, self.widest, self.reading = checkpoint, widest, reading
-        self.first: Table | None = None  # the first rows of a table that were learned from
+        self.first: Table | None = None  # the rows by which columns were decided
         self.skipped = 0  # malformed rows, in one pass
         self._is_writable = False  # whether the model fits into a file, as far as is known yet
         self.stopped = False
@@ -265,8 +265,9 @@ class Run:
     def _learn(self, chunk: Chunk) -> None:
         assert chunk.y is not None
         self.model.again = self.progress.passes > 0
+        begins = not self.model.ranker.__sklearn_is_fitted__()
         self.model.learn(chunk)
-        if not self.progress.rows and isinstance(chunk.X, Table):
+        if begins and isinstance(chunk.X, Table):
             self.first = chunk.X
         self.misfits.add(self.model, chunk, strict=self.strict)
         if not self._is_writable:  # better refused now than after the last row
