@@ -155,6 +155,13 @@ def test_columns_are_what_is_said(folder):
     assert len(kinds) == 4
 
 
+def test_what_is_said_last_counts(folder):
+    _, told = train("--as", "*=text", "--as", "age=number", "--as", "*=category")
+    assert {*taken(told).values()} == {"category"}
+    _, told = train("--as", "*=text", "--as", "age=number")
+    assert {name for name, kind in taken(told).items() if kind != "text"} == {"age"}
+
+
 def test_all_columns_that_are_not_there_are_named_at_once(folder):
     sentence = error(
         "train", "table.csv", "--label", "left", "-o", "x", "--as", "age=text",
@@ -163,12 +170,25 @@ def test_all_columns_that_are_not_there_are_named_at_once(folder):
     assert sentence.startswith("table.csv has no column 'nobody', 'x*', 'none'. Its columns are")
 
 
-NAMES = ['say "hi"', "a.b", "größe", "two\nlines", "c=d", " # ", "back\\slash", "[x*]", "日本"]
+NAMES = [
+    'say "hi"',
+    "a.b",
+    "x, y",
+    "größe",
+    "two\nlines",
+    "c=d",
+    " # ",
+    "back\\slash",
+    "[x*]",
+    "日本",
+]
 
 
 def test_the_file_of_columns(folder):
     rows = [[*NAMES, "y"]]
-    rows += [[*(str(at + row % 7) for at in range(9)), str(row % 3 // 2)] for row in range(60)]
+    rows += [
+        [*(str(at + row % 7) for at in range(len(NAMES))), str(row % 3 // 2)] for row in range(60)
+    ]
     with Path("odd.csv").open("w", newline="") as file:
         csv.writer(file).writerows(rows)
     _, told = train("--columns", "c.toml", data="odd.csv", label="y")

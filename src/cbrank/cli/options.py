@@ -276,8 +276,12 @@ KINDS_IN_WORDS = {kind: word for word, kind in KINDS.items()}
 
 
 def kinds_of(given: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return what columns are as the library says it, by name or pattern."""
-    return {column: KINDS[kind] for column, kind in given}
+    """Return what columns are as the library says it, by name or pattern; what was said last, last."""
+    found: dict[str, str] = {}
+    for column, kind in given:
+        found.pop(column, None)
+        found[column] = KINDS[kind]
+    return found
 
 
 def _joined(

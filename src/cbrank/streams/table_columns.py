@@ -136,9 +136,9 @@ class TableColumns(Columns):
 
     def _name_kinds(self, header: Sequence[str], name: str) -> None:
         """Find the columns that `kinds` tells of; refuse all names and patterns that fit none."""
-        unknown = list[str]()
+        unknown, there = list[str](), {*header}
         for pattern, kind in self.kinds.items():
-            fitting = [pattern] if pattern in header else _fitting(pattern, header)
+            fitting = [pattern] if pattern in there else _fitting(pattern, header)
             unknown += [] if fitting else [pattern]
             self.kinds_ |= dict.fromkeys(fitting, kind)
         if unknown:
