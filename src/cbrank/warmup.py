@@ -17,7 +17,7 @@ from cbrank.methods import ESTIMATORS
 from cbrank.metrics import ProgressiveAUC
 from cbrank.rankers.base import Ranker
 from cbrank.rankers.record import SHORTEST
-from cbrank.streams import Columns, StreamScaler, open_stream
+from cbrank.streams import Columns, StreamScaler, TableColumns, open_stream
 from cbrank.workers import Workers
 
 _ESTIMATORS = {each.module: each for each in ESTIMATORS.values() if each.variants}
@@ -96,8 +96,8 @@ def _learn(ranker: Ranker, width: int) -> None:
 
 def _read() -> None:
     table, text = b"a,b,label\n1,2,no\n3,5,yes\n", b"-1 1:1 2:2\n1 1:3 2:5\n"
-    columns = Columns(label="label")
-    for source, meaning in ((table, columns), (text, Columns())):
+    [*open_stream(io.BytesIO(table), columns=TableColumns(label="label"))]
+    for source, meaning in ((table, Columns(label="label")), (text, Columns())):
         for chunk in open_stream(io.BytesIO(source), columns=meaning):
             for kind in ("standard", "maxabs", "unit"):
                 scaler = StreamScaler(kind)
