@@ -411,7 +411,7 @@ def test_lines_come_after_growing_times(here, capsys):
         "362,756",
     ]
     assert re.fullmatch(
-        r"50,152 rows, 12,538 rows/s, AUC 0\.9\d{3}, since the last line 0\.9\d{3}, "
+        r"50,152 rows, 12,538 rows/s, AUC 0\.9\d{3} \(0\.9\d{3} to 0\.9\d{3}\), since the last line 0\.9\d{3}, "
         r"0:3\d left, 2\.\d of 2\d\.\d MB", lines[1]
     )  # fmt: skip
 

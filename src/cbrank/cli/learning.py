@@ -1,7 +1,6 @@
 """What ``cbrank train`` and ``cbrank update`` share: options, checkpoints, and the run itself."""
 
 import contextlib
-import math
 import os
 import re
 import signal
@@ -16,7 +15,7 @@ import click
 from cbrank.cli.errors import in_flags
 from cbrank.cli.files import check_outputs, is_same, refuse_overwriting
 from cbrank.cli.options import MOST, QUIET, READING, NumberOrWord, together
-from cbrank.cli.progress import Reporter, reporter, shown
+from cbrank.cli.progress import Reporter, interval_of, reporter, shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -255,16 +254,14 @@ def result_of(
     model: "Model", output: Path, *, rows: int, positives: int, skipped: int, auc: float
 ) -> dict[str, Any]:
     """Return what was learned, as ``--json`` shows it."""
-    ranker, whole = model.ranker, model.ranker.progressive_auc_interval_
-    if not math.isclose(auc, ranker.progressive_auc_, rel_tol=1e-9):
-        whole = math.nan, math.nan  # of an update: the interval is about rows before it, too
+    ranker = model.ranker
     return {
         "rows": rows,
         "positives": positives,
         "positive": model.columns.classes_[-1],
         "skipped": skipped,
         "progressive_auc": shown(auc),
-        "progressive_auc_interval": [shown(end) for end in whole],
+        "progressive_auc_interval": interval_of(ranker, auc),
         "recent_auc": shown(ranker.recent_auc_),
         "recent_auc_interval": [shown(end) for end in ranker.recent_auc_interval_],
         **_widths(model),

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 import shutil
 import sys
 import time
@@ -84,6 +85,7 @@ class Pace:
             "bytes_read": read,
             "bytes_total": total,
             "progressive_auc": shown(measured[1]),
+            "progressive_auc_interval": interval_of(self.run.model.ranker, measured[1]),
             "progressive_auc_since": shown(auc_since(self._reported, measured)[1]),
             "seconds": round(seconds, 3),
             "seconds_left": self._left(stream),
@@ -111,6 +113,15 @@ def shown(value: float) -> float | None:
     return None if value != value else round(value, 6)  # noqa: PLR0124
 
 
+def interval_of(ranker: Any, auc: float) -> list[float | None]:
+    """Return the interval of the progressive AUC of a stream; unknown if `auc` is of a part of it."""
+    if not ranker.__sklearn_is_fitted__() or not math.isclose(
+        auc, ranker.progressive_auc_, rel_tol=1e-9
+    ):
+        return [None, None]
+    return [shown(end) for end in ranker.progressive_auc_interval_]
+
+
 def in_words(facts: dict[str, Any], since: str = "since the last line") -> str:
     """Say how far a run is.
 
@@ -118,12 +129,14 @@ def in_words(facts: dict[str, Any], since: str = "since the last line") -> str:
     --------
     >>> in_words({"rows": 8192, "rows_per_second": 70123, "bytes_read": 2.1e6,
     ...           "bytes_total": 7.5e7, "progressive_auc": 0.81234,
+    ...           "progressive_auc_interval": [0.8, 0.825],
     ...           "progressive_auc_since": None, "seconds_left": 83.4})
-    '8,192 rows, 70,123 rows/s, AUC 0.8123, 1:23 left, 2.1 of 75.0 MB'
+    '8,192 rows, 70,123 rows/s, AUC 0.8123 (0.8000 to 0.8250), 1:23 left, 2.1 of 75.0 MB'
     """
     parts = [f"{facts['rows']:,} rows", f"{facts['rows_per_second']:,} rows/s"]
     if facts["progressive_auc"] is not None:
-        parts.append(f"AUC {facts['progressive_auc']:.4f}")
+        interval = _between(*facts["progressive_auc_interval"])
+        parts.append(f"AUC {facts['progressive_auc']:.4f}{interval}")
     if facts["progressive_auc_since"] is not None:
         parts.append(f"{since} {facts['progressive_auc_since']:.4f}")
     if facts["seconds_left"] is not None:
