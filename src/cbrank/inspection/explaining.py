@@ -19,7 +19,7 @@ def rows_at(X: Any, places: Any) -> Any:
 
 
 class Reasons:
-    """What moves the scores of rows most, away from that of a typical row.
+    """What moves the scores of rows most, away from the average.
 
     Of a linear model a feature adds its weight times its value, scaled as the model scales it, and a
     typical row has the mean of the buffered rows, the classes weighed as they have come.

@@ -358,8 +358,8 @@ class AdditiveRanker(TabularRanker):
         Returns
         -------
         str
-            Its rank or score, and up to five terms with what they add, relative to a typical row
-            (numbers at their median, all else on average).
+            Its rank or score, and up to five terms with what they add, more than they do on
+            average.
 
         Examples
         --------
@@ -383,7 +383,7 @@ class AdditiveRanker(TabularRanker):
         return f"{text}: {sentence(now._reasons(table, row, MOST_NAMED)[0])}"
 
     def reasons(self, X: Any, most: int = 3) -> list[list[Reason]]:
-        """Return what moved the score of each row most, away from that of a typical row.
+        """Return what moved the score of each row most, away from the average.
 
         Parameters
         ----------
@@ -396,9 +396,9 @@ class AdditiveRanker(TabularRanker):
         -------
         list of list of Reason
             For each row the terms that add or take most, the largest first: column, value and
-            contribution, which is what the term adds to this score less what it adds to that of a
-            typical row (numbers at their median, all else on average). Over all terms they sum to
-            the difference of the two scores.
+            contribution, which is what the term adds to this score less what it adds on average, to
+            the buffered rows, classes weighed as they came. Over all terms they sum to the score
+            less the average score.
 
         Examples
         --------

@@ -357,7 +357,9 @@ class Effects:
     # Rows ----------------------------------------------------------------------------------------
 
     def added(self, rows: Any) -> Floats:
-        """Return what each term adds to the scores of encoded rows, more than to a typical row's.
+        """Return what each term adds to the scores of encoded rows, more than it does on average.
+
+        The average is that of the buffered rows, classes weighed as they came.
 
         Parameters
         ----------
@@ -367,10 +369,11 @@ class Effects:
         Returns
         -------
         ndarray of shape (n_rows, n_terms)
-            In the order of `terms`; with the score of a typical row they sum to scores.
+            In the order of `terms`; with the average score they sum to scores.
         """
-        found: Floats = self.parts(rows) - self.parts(self._typical[None, :])
-        return found
+        if not len(self._shares):
+            return self.parts(rows)
+        return np.asarray(self.parts(rows) - self._shares @ self.parts(self._rows))
 
     def is_part_of_time(self, term: Term) -> bool:
         """Say whether a term is the month, weekday or hour of a time.

@@ -1,4 +1,4 @@
-"""What moved the scores of rows most, away from that of a typical row."""
+"""What moved the scores of rows most, away from the average."""
 
 from collections.abc import Sequence
 from math import floor, log10
@@ -30,7 +30,7 @@ class Reason(NamedTuple):
         What the row has there: a number, a word, a date; None for a gap. Of a feature that says
         whether a row has a category it is True or False, of a cross it is a list of two values.
     contribution : float
-        What it adds to the score, more than it adds to that of a typical row.
+        What it adds to the score, more than it adds on average.
     """
 
     column: str
@@ -132,7 +132,7 @@ def sentence(reasons: Sequence[Reason]) -> str:
     'tenure=2 +1.2, contract=Monthly +0.8'
     """
     if not reasons:
-        return "as a typical row"
+        return "as on average"
     size = abs(reasons[0].contribution)
     digits = max(0, 1 - floor(log10(size)))
     return ", ".join(

@@ -1,6 +1,7 @@
 """The columns of a table as its header names them, and messages about them."""
 
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from numbers import Integral
 from typing import Any
 
@@ -32,7 +33,16 @@ def find_column(
         return as_text(column)
     if str(column).isdecimal() and 1 <= int(column) <= len(header):
         return header[int(column) - 1]
-    raise ValueError(f"{name} has no column {str(column)!r}. {listed(header)}")
+    raise ValueError(
+        f"{name} has no column {str(column)!r}.{_meant(column, header)} {listed(header)}"
+    )
+
+
+def _meant(column: str | int, header: Sequence[str]) -> str:
+    """Ask whether another column is meant, if one has nearly that name."""
+    names = {name.casefold(): name for name in reversed(header)}
+    close = get_close_matches(str(column).strip().casefold(), names, 1)
+    return f" Is {names[close[0]]!r} meant?" if close else ""
 
 
 def listed(header: Sequence[str]) -> str:
