@@ -50,7 +50,7 @@ plt.show()
 # %%
 # One row
 # -------
-# What puts a customer where he is, relative to a typical one?
+# What puts a customer where he is, beyond the average?
 
 new = frame[2000:]
 order = np.argsort(-ranker.decision_function(new))
