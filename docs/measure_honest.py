@@ -35,6 +35,12 @@ KINDS = {
     "reservoir": {"policy": "reservoir"},
     "C = 1/16": {"C": 1 / 16},
 }
+TABLES = {  # columns of numbers, of words, and of numbers that are mostly zero
+    "5 of numbers": (5, 0, 0),
+    "30 of numbers": (30, 0, 0),
+    "4 of numbers, 6 of words": (4, 6, 0),
+    "6 that are mostly zero": (0, 0, 6),
+}
 
 
 # Noise --------------------------------------------------------------------------------------------
@@ -76,18 +82,21 @@ def noise_table():
             print(f"| {width} | {order} | " + " | ".join(cells) + f" | {worst:.1f} |")
 
 
-def table_of(random, rows, numbers, words):
+def table_of(random, rows, numbers, words, lumps):
     columns = {f"n{number}": random.standard_normal(rows) for number in range(numbers)}
+    for number in range(lumps):  # mostly zero, else one of forty values
+        filled = random.random_sample(rows) < 0.3
+        columns[f"l{number}"] = filled * random.randint(1, 41, rows)
     columns |= {f"w{number}": random.choice([*"abcdefghij"], rows) for number in range(words)}
     return pd.DataFrame(columns)
 
 
-def noise_in_tables(numbers, words, in_runs, number):
+def noise_in_tables(columns, in_runs, number):
     random = np.random.RandomState(1000 + number)
-    table, y = table_of(random, 4000, numbers, words), labels_of(random, 4000, in_runs)
+    table, y = table_of(random, 4000, *columns), labels_of(random, 4000, in_runs)
     ranker = AdditiveRanker(random_state=0).partial_fit(table, y, classes=[0, 1])
     low, high = ranker.progressive_auc_interval_
-    fresh, labels = table_of(random, 3000, numbers, words), labels_of(random, 3000, False)
+    fresh, labels = table_of(random, 3000, *columns), labels_of(random, 3000, False)
     auc = roc_auc_score(labels, ranker.decision_function(fresh))
     spread = ranker.predict_proba(fresh)[:, 1].std()
     return ranker.progressive_auc_, (high - low) / 3.92, auc, spread, len(ranker.encoder_.crosses_)
@@ -99,16 +108,15 @@ def noise_in_tables_table():
         "largest error of one stream | AUC of fresh rows | spread of probabilities | crosses |"
     )
     print("|---" * 8 + "|")
-    for numbers, words in ((5, 0), (30, 0), (4, 6)):
+    for what, columns in TABLES.items():
         for in_runs in (False, True):
             auc, error, fresh, spread, crosses = np.array(
                 Parallel(-1)(
-                    delayed(noise_in_tables)(numbers, words, in_runs, number)
+                    delayed(noise_in_tables)(columns, in_runs, number)
                     for number in range(2 * STREAMS)
                 )
             ).T
             z = (auc - 0.5) / error
-            what = f"{numbers} of numbers" + (f", {words} of words" if words else "")
             print(
                 f"| {what} | {'in runs' if in_runs else 'independent'} | {auc.mean():.4f} | "
                 f"{z.sum() / np.sqrt(len(z)):+.1f} | {np.abs(z).max():.1f} | {fresh.mean():.4f} | "

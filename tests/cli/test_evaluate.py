@@ -332,8 +332,8 @@ def test_a_million_points_make_a_small_picture(tmp_path):
     y = random.randint(0, 2, 200_000)
     scores = random.standard_normal(200_000) + y
     found = evaluate(y, scores, np.full(len(y), 0.5), threshold=0.5)
-    for draw in (pictures.draw_roc, pictures.draw_pr, pictures.draw_calibration):
-        draw(tmp_path / "drawn.svg", found)
+    for picture in pictures.PICTURES:
+        pictures.draw(tmp_path / "drawn.svg", picture, found)
         assert (tmp_path / "drawn.svg").stat().st_size < 200_000
 
 

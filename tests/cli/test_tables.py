@@ -266,6 +266,12 @@ def test_labels_of_all_rows_count(folder):
     assert train(data="s.csv")[0]["positive"] == "b"
 
 
+def test_of_few_rows_there_is_no_auc_yet(folder):
+    FRAME[:100].to_csv("few.csv", index=False)
+    out, _ = call("train", "few.csv", "--label", "left", "-o", "x.model")
+    assert "\nNo AUC yet: too few rows came after those by which columns were decided." in out
+
+
 # Shapes and orders --------------------------------------------------------------------------------
 
 
@@ -283,7 +289,7 @@ def test_shapes(folder, shape, pieces, crosses):
 @pytest.mark.parametrize(
     "idle",
     [
-        ["--as", "age=text"], ["--columns", "c.toml"], ["--na", "x"], ["--strict"],
+        ["--as", "age=text"], ["--crosses", "0"], ["--columns", "c.toml"], ["--na", "x"], ["--strict"],
         ["--shape", "curves"], ["--pieces", "3"],
     ],
 )  # fmt: skip
@@ -300,7 +306,8 @@ def test_a_label_for_svmlight_text_is_refused(folder):
 
 def test_rows_sorted_by_label_are_mixed(folder):
     FRAME.sort_values("left").to_csv("sorted.csv", index=False)
-    result, _ = train(data="sorted.csv")
+    result, told = train(data="sorted.csv")
+    assert "rows are sorted by label, and mixed first (--shuffle all)." in notes(told)
     assert result["progressive_auc"] > 0.6
     _, err = call("train", "sorted.csv", "--label", "left", "-o", "y.model")
     assert "Note: rows are sorted by label, and mixed first (--shuffle all)." in err

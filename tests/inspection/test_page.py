@@ -312,8 +312,8 @@ def test_calibration_shows_parts_by_a_scale_that_fits(made):
 @pytest.mark.parametrize("p", [[0.0, 0, 0, 0], [1.0, 1, 1, 1], [0, 0.3, 0.3, 1]])
 def test_pictures_of_extremes_are_drawn(y, p, tmp_path):
     found = evaluate(np.array(y, np.int8), np.array(p), np.array(p))
-    for draw in (pictures.draw_roc, pictures.draw_pr, pictures.draw_calibration):
-        draw(tmp_path / "x.svg", found)
+    for picture in pictures.PICTURES:
+        pictures.draw(tmp_path / "x.svg", picture, found)
 
 
 # In a browser ---------------------------------------------------------------------------------------

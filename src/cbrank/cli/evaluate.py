@@ -187,12 +187,12 @@ def _scored(
 def _draw(outputs: dict[str, Path | None], found: "Evaluation") -> None:
     if not any(outputs.values()):
         return
-    from cbrank.inspection.pictures import draw_calibration, draw_pr, draw_roc  # noqa: PLC0415
+    from cbrank.inspection.pictures import PICTURES, draw  # noqa: PLC0415
 
-    for option, draw in (("roc", draw_roc), ("pr", draw_pr), ("calibration", draw_calibration)):
+    for option in PICTURES:
         path = outputs[option]
         if path:
-            draw(path, found)
+            draw(path, option, found)
 
 
 def _text(found: "Evaluation", label: str) -> str:

@@ -193,6 +193,11 @@ def result_in_words(facts: dict[str, Any]) -> str:
         )
     elif lately:
         lines.append(f"AUC {lately} on the last rows before they were learned from.")
+    elif "columns" in facts and not held:
+        lines.append(
+            "No AUC yet: too few rows came after those by which columns were decided. Hold some out "
+            "by --holdout 20%, or evaluate the model on others."
+        )
     if held and held["auc"] is None:
         lines.append(f"No AUC of the {held['rows']:,} rows held out, which have one label only.")
     elif held:

@@ -19,6 +19,7 @@ from cbrank.cli.options import (
     reading,
     scheduler,
 )
+from cbrank.cli.progress import reporter
 from cbrank.parameters import CBR, ENCODING
 
 if TYPE_CHECKING:
@@ -122,10 +123,12 @@ def command(output: Path, **options: Any) -> None:
 
 def _refuse_idle(options: dict[str, Any], as_it_comes: bool) -> None:
     """Refuse options that would do nothing."""
-    idle = [] if as_it_comes else ["pieces", "max_categories", "crosses"]
-    idle += [] if as_it_comes else ["kinds", "column_file", "na", "strict"]
-    given = [_FLAGS.get(name, f"--{name.replace('_', '-')}") for name in idle if options[name]]
-    given += ["--shape"] if not as_it_comes and options["shape"] in ("curves", "crosses") else []
+    if as_it_comes:
+        return
+    idle = [name for name in ("pieces", "max_categories", "crosses") if options[name] is not None]
+    idle += [name for name in ("kinds", "column_file", "na", "strict") if options[name]]
+    idle += ["shape"] if options["shape"] in ("curves", "crosses") else []
+    given = [_FLAGS.get(name, f"--{name.replace('_', '-')}") for name in idle]
     if given:
         raise click.UsageError(
             f"{', '.join(given)}: for tables as they come, which need --label, and neither --scale "
@@ -167,8 +170,8 @@ def _survey(model: "Model", options: dict[str, Any]) -> None:
         model.columns.labels.learn(found.counts, str(files[0]))
     if found.sorted and options["shuffle"] is None:
         options["shuffle"] = "all"
-        if not options["quiet"] and not options["as_json"]:
-            click.echo("Note: rows are sorted by label, and mixed first (--shuffle all).", err=True)
+        with reporter(options["quiet"], options["as_json"]) as report:
+            report.note("rows are sorted by label, and mixed first (--shuffle all).")
 
 
 def _json(value: Any) -> Any:

@@ -25,45 +25,6 @@ _LONGEST_NAME = 32
 _RARE = 0.1  # where fewer are positive, most of a linear scale is empty
 
 
-def draw_roc(path: Path, found: Evaluation) -> None:
-    """Draw the ROC curve with the two operating points.
-
-    Parameters
-    ----------
-    path : Path
-        Where the picture goes, ``.svg`` or ``.png``.
-    found : Evaluation
-        The measures of the rows.
-    """
-    write_figure(roc(found), path, SQUARE)
-
-
-def draw_pr(path: Path, found: Evaluation) -> None:
-    """Draw the precision-recall curve, whose steps have the average precision below them.
-
-    Parameters
-    ----------
-    path : Path
-        Where the picture goes, ``.svg`` or ``.png``.
-    found : Evaluation
-        The measures of the rows.
-    """
-    write_figure(pr(found), path, SQUARE)
-
-
-def draw_calibration(path: Path, found: Evaluation) -> None:
-    """Draw shares of positives by mean probabilities, of parts of the ranking.
-
-    Parameters
-    ----------
-    path : Path
-        Where the picture goes, ``.svg`` or ``.png``.
-    found : Evaluation
-        The measures of the rows.
-    """
-    write_figure(calibration(found), path, SQUARE)
-
-
 def roc(found: Evaluation) -> "Callable[[Figure], None]":
     """Return what draws the ROC curve."""
     ranked = found.ranked
@@ -223,3 +184,21 @@ def _short(name: str) -> str:
 def _plain(text: str) -> str:
     """Return a text in which matplotlib sees no formula."""
     return text.replace("$", r"\$")
+
+
+PICTURES = {"roc": roc, "pr": pr, "calibration": calibration}
+
+
+def draw(path: Path, picture: str, found: Evaluation) -> None:
+    """Draw one of `PICTURES`.
+
+    Parameters
+    ----------
+    path : Path
+        Where the picture goes, ``.svg`` or ``.png``.
+    picture : {"roc", "pr", "calibration"}
+        Which.
+    found : Evaluation
+        The measures of the rows.
+    """
+    write_figure(PICTURES[picture](found), path, SQUARE)
