@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 
-class Refused(Exception):  # noqa: N818
+class Refused(Exception):
     """A request that is refused, with the status and the sentence of its answer.
 
     Parameters
