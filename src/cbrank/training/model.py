@@ -12,6 +12,7 @@ from cbrank.features.table import Table
 from cbrank.modelfile.container import refuse_unwritable
 from cbrank.rankers.base import Ranker
 from cbrank.rankers.cbr import CBRanker
+from cbrank.rankers.scorer import Judged
 from cbrank.streams import Chunk, Columns, StreamScaler, TableColumns
 from cbrank.streams.labels import canonical
 
@@ -229,22 +230,22 @@ class Model:
         """
         return self.ranker.decision_function(self.scaled(X))
 
-    def probabilities(self, X: Any) -> NDArray[np.float64]:
-        """Return the calibrated probabilities that rows are positive, scaled as for `scores`.
+    def judge(self, X: Any, *, with_std: bool = False) -> Judged:
+        """Return scores and calibrated probabilities of rows, scaled as for `scores`.
 
         Parameters
         ----------
         X : ndarray or csr_array of shape (n_samples, n_features)
             Rows of a stream that reads with these columns.
+        with_std : bool, default=False
+            Whether to return standard deviations too, of a ranker that knows them.
 
         Returns
         -------
-        ndarray of shape (n_samples,)
-            Between 0 and 1.
+        Judged
+            All that the ranker says of them.
         """
-        ranker: Any = self.ranker
-        positive: NDArray[np.float64] = ranker.predict_proba(self.scaled(X))[:, 1]
-        return positive
+        return self.ranker.judge(self.scaled(X), with_std=with_std)
 
     def scaled(self, X: Any) -> Any:
         """Return rows as the ranker takes them, nothing being learned from them.
