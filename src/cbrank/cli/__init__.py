@@ -15,6 +15,7 @@ COMMANDS = {
     "train": "Learn a ranker from files.",
     "update": "Go on learning from more files.",
     "score": "Write the score of each row.",
+    "serve": "Serve a model: score rows, and go on learning from their labels.",
     "evaluate": "Measure how well a model ranks labelled rows.",
     "inspect": "Show what a model has seen and its weights.",
     "export": "Write a model as an ONNX file.",
