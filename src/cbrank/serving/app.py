@@ -101,7 +101,7 @@ class App:
             self._refuse_many(len(asked.labels), "labels")
             pairs = [(one.id, one.label) for one in asked.labels]
             return await self.service.learn_labels(pairs, **_once(scope))
-        rows: list[Row] = asked.rows  # type: ignore[assignment]
+        rows: list[Row] = asked.rows
         self._refuse_large(rows)
         return await self.service.learn(rows, **_once(scope))
 

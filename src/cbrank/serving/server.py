@@ -61,13 +61,7 @@ def run(
     who = None if tokens is None else Tokens.open(tokens)
     with _listening(host, port) as listening:
         service = Service.open(model, store, settings)
-        app = Guard(
-            App(service, limits),
-            who,
-            limits,
-            service.counts,
-            logs.request if log_requests else None,
-        )
+        app = Guard(App(service, limits), who, limits, service.counts)
         config = uvicorn.Config(
             app, http="httptools", loop="auto", ws="none", lifespan="on", access_log=False,
             log_config=None, server_header=False, proxy_headers=False, timeout_keep_alive=75,
