@@ -61,6 +61,8 @@ class MadeUpService:
         self.label = self.objects.label
 
     async def score(self, rows):
+        if not rows:
+            raise Refused(400, "There are no rows.")
         try:
             self.objects.check(rows)
             std = isinstance(self.model.ranker, cbrank.CBRanker)
