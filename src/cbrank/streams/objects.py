@@ -24,7 +24,7 @@ _LABEL = "label"  # the key of the label where the model knows no name for it
 
 
 class Objects:
-    """What reads rows as JSON objects by what the columns of a model mean.
+    r"""What reads rows as JSON objects by what the columns of a model mean.
 
     A key that a row lacks is a gap, as null is; keys that the model does not know are left out.
 
@@ -43,7 +43,7 @@ class Objects:
     >>> import io
     >>> from cbrank.streams import TableColumns, open_stream
     >>> columns = TableColumns(label="clicked")
-    >>> table = io.BytesIO(b"age,city,clicked\\n31,Oslo,no\\n44,Rome,yes\\n")
+    >>> table = io.BytesIO(b"age,city,clicked\n31,Oslo,no\n44,Rome,yes\n")
     >>> [chunk] = open_stream(table, columns=columns)
     >>> objects = Objects(columns)
     >>> objects.features([{"age": 31, "city": "Oslo"}, {"age": "?", "planet": "Mars"}]).columns
@@ -118,15 +118,13 @@ class Objects:
 
     # Rows --------------------------------------------------------------------------------------
 
-    def features(self, rows: Sequence[Row], *, learn: bool = False) -> Any:
-        """Return rows as the model takes them.
+    def features(self, rows: Sequence[Row]) -> Any:
+        """Return rows as the model takes them; categories and features it does not know are left out.
 
         Parameters
         ----------
         rows : sequence of mapping
             Rows that `check` lets pass.
-        learn : bool, default=False
-            Whether the columns may learn what they have not met: categories, features.
 
         Returns
         -------
@@ -143,7 +141,7 @@ class Objects:
         elif self.columns.numeric_ is None:
             read = self._entries
         found = Rows(read(rows), None, texts, _NO_LINES, 0, 0, 0, [])
-        return self.columns._features(found, learn)
+        return self.columns._features(found, learn=False)
 
     def _table(self, rows: Sequence[Row]) -> Table:
         try:
