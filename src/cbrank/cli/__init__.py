@@ -18,6 +18,7 @@ COMMANDS = {
     "evaluate": "Measure how well a model ranks labelled rows.",
     "inspect": "Show what a model has seen and its weights.",
     "export": "Write a model as an ONNX file.",
+    "load": "Send a file as traffic to a server, and time it.",
     "warmup": "Compile everything now, so that later starts are fast.",
     "datasets": "List, describe and fetch the paper's data sets.",
     "reproduce": "Run the paper's study and write its tables, figures and report.",
