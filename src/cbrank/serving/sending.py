@@ -20,9 +20,10 @@ _PATIENCE = 60.0  # seconds for an answer: the server's own limit is half of tha
 _WITHOUT = 10.0  # seconds without a connection after which the server counts as gone
 _PAUSE = 0.2  # seconds between two attempts to connect again
 _TICK = 0.5  # seconds between two looks at the time
-# Timers of event loops are exact to a millisecond. Requests are due between them: what is due
-# within this many seconds is waited for by asking the clock.
-_SPIN = 0.0015
+# Timers of event loops are exact to a millisecond, and requests are due in between: what is due
+# within the first of these is waited for by naps of the second, about the shortest there are.
+# Without naps the sender would keep a core to itself, which it may share with the server.
+_SOON, _NAP = 0.0015, 5e-5
 
 
 class Target(NamedTuple):
@@ -304,10 +305,11 @@ class Sender:
                 return
             else:
                 wait = found - now
-                if wait < _SPIN:
+                if wait < _SOON:
+                    time.sleep(min(wait, _NAP))
                     self._timer = self._loop.call_soon(self._pump)
                 elif wait < math.inf:
-                    self._timer = self._loop.call_later(wait - _SPIN / 2, self._pump)
+                    self._timer = self._loop.call_later(wait - _SOON / 2, self._pump)
                 return
 
     def received(self, connection: "_Connection", status: int, body: bytes) -> None:
