@@ -18,6 +18,7 @@ COMMANDS = {
     "evaluate": "Measure how well a model ranks labelled rows.",
     "inspect": "Show what a model has seen and its weights.",
     "export": "Write a model as an ONNX file.",
+    "token": "Make a token for the service.",
     "load": "Send a file as traffic to a server, and time it.",
     "warmup": "Compile everything now, so that later starts are fast.",
     "datasets": "List, describe and fetch the paper's data sets.",
