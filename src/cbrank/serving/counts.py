@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import MutableMapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -60,14 +61,14 @@ class Counts:
 
     Parameters
     ----------
-    refused : Counter
+    refused : mapping of int to int
         Requests that were refused, by their status.
     latencies : dict
         How long requests took, by what was asked for.
     """
 
     requests: int = 0
-    refused: Counter[int] = field(default_factory=Counter)
+    refused: MutableMapping[int, int] = field(default_factory=Counter)
     rows_scored: int = 0
     scores_above: int = 0  # scores above zero, the operating point
     probabilities: float = 0.0  # of all rows scored, added up
