@@ -10,6 +10,7 @@ from benchmarks.serving import servers, soak
 from benchmarks.serving.measuring import Bench, Compared
 from cbrank import provenance
 from cbrank.cli.options import several
+from cbrank.cli.progress import follow
 from cbrank.tables import Cell, Row, Table, markdown
 
 _NAMES = {data.name: data for data in servers.DATA}
@@ -80,22 +81,14 @@ def main(
     click.echo(_page(results, sync))
 
 
-def _ratios(
-    data: servers.Served, folder: Path, rounds: int, seconds: float
-) -> list[Compared]:
+def _ratios(data: servers.Served, folder: Path, rounds: int, seconds: float) -> list[Compared]:
     click.echo(f"{data.name}: training ...", err=True)
     model, rows = data.train(folder)
-    with servers.serve(model, folder / f"{data.name}.store") as server:
-        with servers.echo(folder) as echo:
-            bench = Bench(server, echo, model, rows, data.label, seconds)
-            bench.warm_up()
-            with click.progressbar(
-                [step for _ in range(rounds) for step in bench.steps()],
-                label=data.name,
-                file=click.get_text_stream("stderr"),
-            ) as steps:
-                for step in steps:
-                    step()
+    store = folder / f"{data.name}.store"
+    with servers.serve(model, store) as server, servers.echo(folder) as echo:
+        bench = Bench(server, echo, model, rows, data.label, seconds)
+        bench.warm_up()
+        follow(data.name, bench.measure(rounds), dict.fromkeys(bench.tasks(rounds), 1))
     return bench.compared
 
 
@@ -138,7 +131,7 @@ def _cells(result: Compared) -> Iterator[Cell]:
 def _soak(data: servers.Served, folder: Path, rate: float, minutes: float) -> None:
     model, rows = data.train(folder)
     store = folder / f"{data.name}.store"
-    with servers.serve(model, store) as server:
+    with servers.serve(model, store, "--wait", soak.WAIT) as server:
         load = soak.Soak(server, store, rows, data.label, rate, minutes)
         load.run()
     click.echo(f"{soak.RULE}")

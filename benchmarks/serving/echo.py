@@ -19,12 +19,7 @@ async def echo(request: Request) -> Response:
     return Response(content, media_type="application/json")
 
 
-async def ping(_: Request) -> Response:
-    """Say that requests are answered."""
-    return Response(b"{}", media_type="application/json")
-
-
-app = Starlette(routes=[Route("/echo", echo, methods=["POST"]), Route("/ping", ping)])
+app = Starlette(routes=[Route("/echo", echo, methods=["POST"])])
 
 
 if __name__ == "__main__":

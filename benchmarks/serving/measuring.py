@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from benchmarks.serving.servers import Server
+from cbrank.features.table import Table
 from cbrank.serving.load import Row, open_traffic, rows_of
 from cbrank.serving.sending import Answer, Request, Sender, Target
 from cbrank.streams import open_stream
@@ -162,7 +163,10 @@ class Bench:
         self.many = Kind("/score", [_body([row.cells for row in part]) for part in _parts(kept)])
         self.learning = Kind("/learn", [_body([row.cells | {label: row.label}]) for row in kept])
         with open_stream([str(rows)], columns=self.model.columns, learn=False) as stream:
-            self.table = next(stream).X
+            table = next(stream).X
+        assert isinstance(table, Table)
+        places = np.arange(len(self.many.bodies) * _MANY) % len(table)
+        self.parts = [table.take(places[at : at + _MANY]) for at in range(0, len(places), _MANY)]
         self.compared = [
             Compared(f"single-row score, {_CONNECTIONS} connections", "1/s", "echo", 0.6),
             Compared("single-row score, 1 connection", "1/s", "echo", 0.6),
@@ -178,17 +182,24 @@ class Bench:
             rate(self.echo, self._echoed(kind), min(1.0, self.seconds))
         self.own_rate()
 
-    def steps(self) -> Iterator[Callable[[], None]]:
-        """Return the measurements of a round, one after the other."""
-        measured = [
-            lambda: self.beside_echo(self.single),
-            lambda: self.beside_echo(self.single, connections=1),
-            lambda: self.beside_echo(self.learning),
-            self.beside_own_rate,
-            self.beside_quiet,
-        ]
-        for compared, measure in zip(self.compared, measured, strict=True):
-            yield lambda compared=compared, measure=measure: compared.pairs.append(measure())
+    def tasks(self, rounds: int) -> list[str]:
+        """Return the names of all measurements."""
+        return [f"{one.name}, {at + 1}" for at in range(rounds) for one in self.compared]
+
+    def measure(self, rounds: int) -> Iterator[str]:
+        """Measure everything, a round after the other; yield the name of each that is done."""
+        done = iter(self.tasks(rounds))
+        for _ in range(rounds):
+            for compared, measured in zip(self.compared, self._round(), strict=True):
+                compared.pairs.append(measured)
+                yield next(done)
+
+    def _round(self) -> Iterator[tuple[float, float]]:
+        yield self.beside_echo(self.single)
+        yield self.beside_echo(self.single, connections=1)
+        yield self.beside_echo(self.learning)
+        yield self.beside_own_rate()
+        yield self.beside_quiet()
 
     def beside_echo(self, kind: Kind, connections: int = _CONNECTIONS) -> tuple[float, float]:
         """Return the rates of a request and of its echo."""
@@ -201,16 +212,10 @@ class Bench:
 
     def own_rate(self) -> float:
         """Return the rows a second of `decision_function`, in calls of as many rows."""
-        parts: list[Any] = [
-            self.table.take(slice(at, at + _MANY))
-            for at in range(0, max(1, self.table.shape[0] - _MANY + 1), _MANY)
-        ]
-        while parts[0].shape[0] < _MANY:  # the table is shorter
-            parts = [type(parts[0]).concatenated([parts[0]] * 2).take(slice(0, _MANY))]
         began, rows = time.perf_counter(), 0
-        for part in itertools.cycle(parts):
+        for part in itertools.cycle(self.parts):
             self.model.scores(part)
-            rows += part.shape[0]
+            rows += _MANY
             if (taken := time.perf_counter() - began) > self.seconds:
                 break
         return rows / taken
@@ -220,9 +225,9 @@ class Bench:
         most = median(one for one, _ in self.compared[2].pairs)
         seconds = 3 * self.seconds  # a percentile takes more requests than a rate
         quiet = Stint(seconds, (self.single, _QUIET_RATE)).run(self.server)
-        busy = Stint(
-            seconds, (self.single, _QUIET_RATE), (self.learning, _LEARNING * most)
-        ).run(self.server)
+        busy = Stint(seconds, (self.single, _QUIET_RATE), (self.learning, _LEARNING * most)).run(
+            self.server
+        )
         return busy.percentile(99), quiet.percentile(99)
 
     def _echoed(self, kind: Kind) -> Kind:

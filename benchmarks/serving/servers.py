@@ -88,8 +88,10 @@ class Server:
         """Wait until it answers."""
         until = time.monotonic() + _START
         while time.monotonic() < until and self.process.poll() is None:
-            with contextlib.suppress(OSError):
-                self.get("/ping")
+            with (
+                contextlib.suppress(OSError),
+                socket.create_connection(("127.0.0.1", self.port), 1),
+            ):
                 return
             time.sleep(0.05)
         raise ValueError(f"the server did not start: {self.log.read_text('utf-8')[-2000:]}")

@@ -41,7 +41,7 @@ def load(url, path, *options):
 
 def test_every_row_is_scored_as_it_is_in_the_file_and_then_labelled(table):
     with served() as server:
-        facts, _ = load(server.url, table, "--delay", "0ms")
+        facts, _ = load(server.url, table, "--delay", "0")
     sent = [row for body in server.of("/score") for row in body["rows"]]
     assert sorted(sent, key=lambda row: int(row["id"][1:])) == [
         {"id": name, "age": int(age), "city": city} for name, age, city, _ in ROWS
@@ -73,7 +73,7 @@ def test_a_label_is_sent_after_its_score_and_is_the_row_s_own(table):
 
 def test_rows_and_labels_go_together_as_many_as_asked_for(table):
     with served() as server:
-        facts, _ = load(server.url, table, "--rows-per-request", "70", "--delay", "0ms")
+        facts, _ = load(server.url, table, "--rows-per-request", "70", "--delay", "0")
     assert [len(body["rows"]) for body in server.of("/score")].count(70) == 8
     assert max(len(body["labels"]) for body in server.of("/learn")) == 70
     assert facts["requests"]["score"] == 9
@@ -93,7 +93,7 @@ def test_svmlight_text_goes_by_its_indices(tmp_path):
     path = tmp_path / "rows.svm"
     path.write_text(svmlight(40))
     with served() as server:
-        out, _ = call("load", server.url, path, "--delay", "0ms", "--json", "--connections", "1")
+        out, _ = call("load", server.url, path, "--delay", "0", "--json", "--connections", "1")
     first = path.read_text().splitlines()[0].split()
     assert server.of("/score")[0]["rows"] == [
         {index: float(value) for index, _, value in (cell.partition(":") for cell in first[1:])}
@@ -135,7 +135,7 @@ def test_limits(table):
 def test_the_token_goes_with_each_request_and_a_path_before_it(table, monkeypatch):
     monkeypatch.setenv("CBRANK_TOKEN", "secret")
     with served() as server:
-        load(f"{server.url}/below/", table, "--limit", "2", "--delay", "0ms", "--connections", "1")
+        load(f"{server.url}/below/", table, "--limit", "2", "--delay", "0", "--connections", "1")
     assert {path for path, _ in server.log} == {"/below/score", "/below/learn"}
     assert {headers["Authorization"] for headers in server.headers} == {"Bearer secret"}
 

@@ -1,6 +1,5 @@
 """``cbrank load``: a file as traffic for a server, timed."""
 
-import re
 import sys
 import time
 from pathlib import Path
@@ -10,19 +9,16 @@ import click
 
 from cbrank.cli.files import refuse_closed_output
 from cbrank.cli.learning import Stops
-from cbrank.cli.options import DATA, MOST, QUIET, READING, reading
+from cbrank.cli.options import DATA, MOST, QUIET, READING, Duration, reading
 from cbrank.cli.progress import JsonReporter, Pace, Reporter, reporter
 
 if TYPE_CHECKING:
     from cbrank.serving.load import Delay, Traffic
     from cbrank.streams import Stream
 
-_DELAY = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(ms|s|m|h|)")
-_SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-
 
 class _Delay(click.ParamType["tuple[float, bool]"]):
-    """Time or rows.
+    """Rows or time: how many of either, and whether it is rows.
 
     Examples
     --------
@@ -35,14 +31,9 @@ class _Delay(click.ParamType["tuple[float, bool]"]):
     def convert(self, value: Any, param: Any, ctx: Any) -> tuple[float, bool]:
         if isinstance(value, tuple):
             return value
-        found = _DELAY.fullmatch(value)
-        if not found or (not found[2] and "." in found[1]):
-            self.fail(
-                f"{value!r} is neither a time nor a number of rows: say 5s, 100ms or 1000.",
-                param,
-                ctx,
-            )
-        return float(found[1]) * _SECONDS.get(found[2], 1.0), not found[2]
+        if value.isascii() and value.isdecimal() and len(value) < 10:
+            return float(value), True
+        return Duration().convert(value, param, ctx), False
 
 
 @click.command(name="load")
