@@ -19,6 +19,7 @@ COMMANDS = {
     "evaluate": "Measure how well a model ranks labelled rows.",
     "inspect": "Show what a model has seen and its weights.",
     "export": "Write a model as an ONNX file.",
+    "replay": "Make a model from the labelled rows that a service has kept.",
     "token": "Make a token for the service.",
     "warmup": "Compile everything now, so that later starts are fast.",
     "datasets": "List, describe and fetch the paper's data sets.",
