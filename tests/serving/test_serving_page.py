@@ -36,8 +36,8 @@ def churn(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("curl"), reason="the page's commands are those of curl")
 def test_every_command_prints_what_the_page_says(churn):
-    first = re.search(r"```sh\n(cbrank serve .*)\n", PAGE)
-    words = first[1].split()
+    first, *_ = re.findall(r"```sh\n(cbrank serve .*)\n", PAGE)
+    words = first.split()
     with running("-m", *words, "--port", "PORT", log=churn / "log") as server:
         here = f"127.0.0.1:{server.port}"
         (churn / "churn.py").write_text(
@@ -103,7 +103,7 @@ def test_statuses_are_those_of_the_code():
 
 
 def test_the_client_has_thirty_lines():
-    code = re.search(r"as `client.py`:\n\n```python\n(.*?)```", PAGE, re.DOTALL)[1]
+    [code] = re.findall(r"as `client.py`:\n\n```python\n(.*?)```", PAGE, re.DOTALL)
     lines = [line for line in code.splitlines() if line.strip()]
     assert len(lines) <= 36, len(lines)
     compile(code, "client.py", "exec")
