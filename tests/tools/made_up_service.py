@@ -2,7 +2,6 @@
 
 import io
 import threading
-from types import SimpleNamespace
 
 import numpy as np
 from starlette.applications import Starlette
@@ -13,6 +12,7 @@ from cbrank.inspection.scoring import say
 from cbrank.modelfile.container import ModelFileError, pack, unpack
 from cbrank.serving import models, openapi, protocols
 from cbrank.serving.errors import Refused
+from cbrank.serving.limits import Limits
 from cbrank.streams import Columns, StreamScaler, TableColumns, open_stream
 from cbrank.streams.objects import Objects
 from cbrank.training import Model
@@ -57,7 +57,7 @@ class MadeUpService:
     def __init__(self, model: Model) -> None:
         self.model, self.name, self.lock = model, "clicks", threading.Lock()
         self.objects = Objects(model.columns)
-        self.served = self
+        self.served, self.with_std = self, isinstance(model.ranker, cbrank.CBRanker)
         self.label = self.objects.label
 
     async def score(self, rows):
@@ -65,9 +65,8 @@ class MadeUpService:
             raise Refused(400, "There are no rows.")
         try:
             self.objects.check(rows)
-            std = isinstance(self.model.ranker, cbrank.CBRanker)
             X = self.objects.features(rows)
-            told = say(self.model, X, std=std, confidence=False, proba=True, label=True)
+            told = say(self.model, X, std=self.with_std, confidence=False, proba=True, label=True)
         except ValueError as error:
             raise Refused(400, str(error)) from None
         return [dict(zip(told, values, strict=True)) for values in zip(*told.values(), strict=True)]
@@ -94,7 +93,7 @@ def app_of(service):
 
     app = Starlette(
         routes=[
-            *protocols.routes(service, SimpleNamespace(rows=100, columns=10)),
+            *protocols.routes(service, Limits(rows=100, columns=10)),
             *openapi.routes(service),
             *models.routes(service),
         ],
