@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from starlette.applications import Starlette
 
+from cbrank.serving import page
 from cbrank.serving.errors import Refused
 from cbrank.serving.limits import Limits
 from cbrank.serving.service import Service
@@ -130,8 +131,8 @@ class App:
 
 
 def _routes(service: Service, limits: Limits) -> list[Any]:
-    del service, limits
-    return []
+    del limits
+    return page.routes(service)
 
 
 def _once(scope: Scope) -> dict[str, Any]:

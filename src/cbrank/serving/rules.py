@@ -28,7 +28,9 @@ class Rule(NamedTuple):
 # All that can be reached: what is not here is answered by 404 or 405, so a route that is forgotten is
 # closed to everyone. For a role of None nobody is asked. HEAD goes wherever GET does.
 RULES = (
-    Rule("GET", "/", "score"),
+    Rule("GET", "/", None),  # the page holds no data: /events does
+    Rule("GET", "/live/live.js", None),
+    Rule("GET", "/live/live.css", None),
     Rule("GET", "/events", "score"),
     Rule("GET", "/metrics", "score"),
     Rule("GET", "/openapi.json", "score"),
