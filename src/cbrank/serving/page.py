@@ -254,7 +254,7 @@ class Feed:
                 began = time.monotonic()
                 try:
                     self._numbers = await asyncio.to_thread(self._watch.look)
-                except Exception:  # the page may fail; what it looks at goes on
+                except Exception:  # noqa: BLE001  (what the page looks at goes on)
                     if not self._failed:
                         _LOG.exception("The live page could not take its numbers.")
                     self._failed = True

@@ -28,13 +28,14 @@ class Rule(NamedTuple):
 # All that can be reached: what is not here is answered by 404 or 405, so a route that is forgotten is
 # closed to everyone. For a role of None nobody is asked. HEAD goes wherever GET does.
 RULES = (
-    Rule("GET", "/", None),  # the page holds no data: /events does
-    Rule("GET", "/live/live.js", None),
-    Rule("GET", "/live/live.css", None),
+    Rule("GET", "/", None),  # the page has no data: these come as events
+    Rule("GET", "/live/{file}", None),
     Rule("GET", "/events", "score"),
     Rule("GET", "/metrics", "score"),
     Rule("GET", "/openapi.json", "score"),
     Rule("GET", "/ping", None),
+    Rule("GET", "/health", None),
+    Rule("GET", "/version", None),
     Rule("GET", "/v2/health/live", None),
     Rule("GET", "/v2/health/ready", None),
     Rule("GET", "/v2", "score"),
@@ -51,8 +52,8 @@ RULES = (
     Rule("GET", "/model", "admin"),
     Rule("POST", "/model", "admin", (BYTES,)),
 )
-# Browsers send no headers of ours with the page, nor with its events.
-_TOKEN_IN_QUERY = ("/", "/events")
+# Browsers send no headers of ours with the events of the page.
+_TOKEN_IN_QUERY = ("/events",)
 _LONGEST_QUERY = 1024
 _RANKS = {None: -1} | {role: rank for rank, role in enumerate(ROLES)}
 _AS_WRITTEN = {kind.encode(): kind for kind in (JSON, BYTES)}

@@ -78,7 +78,7 @@ def run(
         _reload_on_hangup(who)
         for number in (signal.SIGINT, signal.SIGTERM):  # which uvicorn raises again at the end
             signal.signal(number, lambda *_: None)
-        server = _Server(config, ready, service.closing.set)
+        server = _Server(config, ready, service.end_soon)
         server.run(sockets=[listening])
         if service.stopped is not None:
             raise OSError(service.stopped)

@@ -124,11 +124,6 @@ class Store:
             raise StoreError(f"{folder} is no store of a service: it has no {DATABASE}.")
         with contextlib.ExitStack() as stack:
             stack.enter_context(alone(path, "store"))
-            if not path.exists() and [*folder.glob("model-*.cbrank")]:
-                raise StoreError(
-                    f"{folder} has snapshots and no {DATABASE}: bring the database back from a "
-                    f"backup, or serve the newest model-*.cbrank with a new store."
-                )
             database = stack.enter_context(contextlib.closing(_connected(path)))
             store = cls(folder, database, stack.pop_all())
         try:
@@ -140,14 +135,8 @@ class Store:
 
     def _prepare(self, path: Path) -> None:
         try:
-            if self._value("PRAGMA application_id") == 0 and not self._value(
-                "SELECT count(*) FROM sqlite_schema"
-            ):
-                self._run("PRAGMA journal_mode = WAL")
-                self._run("BEGIN IMMEDIATE")
-                for statement in filter(str.strip, _SCHEMA.split(";")):
-                    self._run(statement)
-                self._run("COMMIT")
+            if not self._value("SELECT count(*) FROM sqlite_schema"):
+                self._begin()
             self._refuse_others(path)
             self._run("PRAGMA journal_mode = WAL")
             self._run("PRAGMA synchronous = FULL")
@@ -155,6 +144,20 @@ class Store:
                 raise sqlite3.DatabaseError(str(found).splitlines()[0])
         except sqlite3.Error as error:
             raise damaged(path, error) from error
+
+    def _begin(self) -> None:
+        """Make the tables of a new store."""
+        if [*self.folder.glob("model-*.cbrank")]:
+            raise StoreError(
+                f"{self.folder} has snapshots, and its {DATABASE} is empty: bring the database back "
+                "from a backup, or serve the newest model-*.cbrank with a new store."
+            )
+        self._run("PRAGMA journal_mode = WAL")
+        self._run("BEGIN IMMEDIATE")
+        for statement in filter(str.strip, _SCHEMA.split(";")):
+            self._run(statement)
+        self._run("COMMIT")
+        self._run("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _refuse_others(self, path: Path) -> None:
         if self._value("PRAGMA application_id") != _APPLICATION:

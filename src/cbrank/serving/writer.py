@@ -254,7 +254,7 @@ class Writer:
             if action is not None:
                 action()
             if is_last:
-                if self._since:
+                if self._since and self.stopped is None:
                     self.snapshot()
                 return
             self._look_after()

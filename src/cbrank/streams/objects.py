@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from cbrank.features.table import GAP_WORDS, Column, Table, number_text
-from cbrank.streams.cells import column_of
+from cbrank.features.table import GAP_WORDS, Column, Table, Words, is_gap_word, number_text
+from cbrank.streams.cells import column_of, plain_number
 from cbrank.streams.columns import Columns
 from cbrank.streams.labels import canonical
 from cbrank.streams.rows import FIRST_FEW, Rows
@@ -20,6 +20,8 @@ Row = Mapping[str, Cell]
 
 _NUMBERS = {float, int, bool, type(None)}
 _NO_LINES = np.zeros(0, np.int64)
+_FIRST = np.zeros(1, np.int32)
+_FIRST.flags.writeable = False
 _LABEL = "label"  # the key of the label where the model knows no name for it
 
 
@@ -246,11 +248,19 @@ def _getter(names: list[str]) -> Callable[[Row], tuple[Cell, ...]]:
 
 def _column(cells: Sequence[Cell]) -> Column:
     """Return a column, as it would be read from text: infinite numbers are gaps."""
+    if len(cells) == 1 and isinstance(cells[0], str):
+        return _only(cells[0].strip())
     kinds = {*map(type, cells)}
     if kinds <= _NUMBERS:
         numbers = np.array([_finite(cell) for cell in cells] if int in kinds else cells, np.float64)
         return np.where(np.isinf(numbers), np.nan, numbers)
     return column_of(["" if cell is None else _text(cell) for cell in cells])
+
+
+def _only(text: str) -> Column:
+    """Return a column of one text: what `column_of` returns, in a third of the time."""
+    number = np.nan if is_gap_word(text) else plain_number(text)
+    return Words(_FIRST, (text,)) if number is None else np.array([number])
 
 
 def _finite(cell: Any) -> float | None:
