@@ -49,7 +49,7 @@ def service_of(ranker):
         lock=threading.Lock(),
         counts=Counts(),
         stopped=None,
-        closing=asyncio.Event(),
+        closing=False,
         settings=Settings(),
     )
 
@@ -279,7 +279,7 @@ def test_listeners_come_and_go_and_end_with_the_service(taught, fast):
         late = Listener(feed)
         await until(late.events)
         assert "history" in late.events()[0]
-        service.closing.set()
+        service.closing = True
         await asyncio.wait_for(asyncio.gather(one.task, other.task, late.task), 2.0)
         assert other.sent[-1] == {"type": "http.response.body", "body": b"", "more_body": False}
         assert service.counts.listeners == 0
@@ -297,7 +297,7 @@ def test_there_are_not_too_many_listeners(taught, fast):
             await Listener(feed).task
         assert refused.value.status == 503
         assert "Retry-After" in refused.value.headers
-        service.closing.set()
+        service.closing = True
         await asyncio.gather(*(each.task for each in many))
         head = Listener(feed, method="HEAD")
         await head.task
@@ -315,7 +315,7 @@ def test_a_listener_that_does_not_read_is_dropped(taught, fast):
         assert service.counts.listeners == 1
         heard = len(other.events())
         await until(lambda: len(other.events()) > heard)
-        service.closing.set()
+        service.closing = True
         await other.task
 
     asyncio.run(run())
@@ -330,7 +330,7 @@ def test_a_busy_writer_holds_up_numbers_but_no_connection(taught, fast):
             await until(lambda: "\n:\n" in one.text())
             assert not one.events()
         await until(one.events)
-        service.closing.set()
+        service.closing = True
         await one.task
 
     asyncio.run(run())
@@ -343,7 +343,7 @@ def test_numbers_that_cannot_be_taken_are_logged_once(taught, fast, caplog):
         feed = page.Feed(service)
         one = Listener(feed)
         await until(lambda: one.text().count("\n:\n") > 1)
-        service.closing.set()
+        service.closing = True
         await one.task
 
     asyncio.run(run())
@@ -369,7 +369,15 @@ class Server:
         self.address = f"http://127.0.0.1:{self.port}"
         self.token, _ = make(folder / "tokens", "learn", "test", 3600)
         self.run(
-            "train", table, "--label", "clicked", "-o", folder / "clicks.model", "--quiet"
+            "train",
+            table,
+            "--label",
+            "clicked",
+            "-o",
+            folder / "clicks.model",
+            "--shape",
+            "curves",
+            "--quiet",
         ).wait()
 
     def run(self, *arguments):

@@ -231,9 +231,7 @@ class Feed:
         try:
             await send({"type": "http.response.start", "status": 200, "headers": _STREAM})
             if scope["method"] == "GET":
-                await _first_of(
-                    self._talk(send), _disconnected(receive), self._service.closing.wait()
-                )
+                await _first_of(self._talk(send), _disconnected(receive))
             await _in_time(send({"type": "http.response.body", "body": b"", "more_body": False}))
         except TimeoutError:
             _LOG.info("A listener that did not read was dropped.")
@@ -250,7 +248,7 @@ class Feed:
     async def _tick(self) -> None:
         """Take the numbers once a second for as long as somebody listens."""
         try:
-            while self._listening and not self._service.closing.is_set():
+            while self._listening and not self._service.closing:
                 began = time.monotonic()
                 try:
                     self._numbers = await asyncio.to_thread(self._watch.look)
@@ -261,10 +259,15 @@ class Feed:
                 else:
                     self._number += 1
                     self._wake()
-                await asyncio.sleep(max(0.05, _TICK - (time.monotonic() - began)))
+                await self._rest(began + _TICK)
         finally:
             self._task = None
             self._wake()
+
+    async def _rest(self, until: float) -> None:
+        """Wait for the next tick; not long at the end, which waits for listeners."""
+        while (left := until - time.monotonic()) > 0.0 and not self._service.closing:
+            await asyncio.sleep(min(left, 0.1))
 
     def _wake(self) -> None:
         self._ticked.set()
@@ -275,12 +278,14 @@ class Feed:
         await _in_time(send(_body(b"retry: %d\n\n" % _RETRY)))
         sent: dict[str, bytes] = {}
         until = time.monotonic() + _LONGEST
-        while time.monotonic() < until:
+        while time.monotonic() < until and not self._service.closing:
             try:
                 await asyncio.wait_for(self._ticked.wait(), _BEAT)
             except TimeoutError:
                 await _in_time(send(_body(b":\n\n")))
                 continue
+            if self._service.closing:
+                return
             slow = self._watch.slow
             news = {name: text for name, text in slow.items() if sent.get(name) != text}
             sent |= news
