@@ -5,7 +5,6 @@ from itertools import chain, islice
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from cbrank.serving.protocols import CSV, JSON
 from cbrank.serving.signature import NUMBER, column_kinds, output_names
 from cbrank.serving.tensors import DATATYPES
 
@@ -114,7 +113,7 @@ class Schemas:
     def __init__(self, service: "Service") -> None:
         self.columns = service.model.columns
         self.label, self.classes = service.label, self.columns.classes_
-        self.outputs = output_names(service.model)
+        self.outputs = output_names(service)
         self.is_sparse = self.columns.numeric_ is None
         self.kinds = {} if self.is_sparse else column_kinds(service)
         self.width = self.columns.width_
@@ -225,25 +224,25 @@ class Schemas:
     # Examples ------------------------------------------------------------------------------------
 
     def examples(self) -> dict[str, dict[str, Any]]:
-        """Return requests that work, by schema and media type; none if they would be too long."""
+        """Return requests that work, by schema; none if they would be too long."""
         if len(self.kinds) > _MOST_COLUMNS and not self.columns.AS_THEY_COME:
             return {}
         row = self.row()
         names, cells = [*row], [*row.values()]
         tensors = [_tensor(name, cell) for name, cell in row.items()]
         return {
-            f"ScoreRequest {JSON}": {
+            "ScoreRequest": {
                 "rows": {"rows": [row]},
                 "remembered": {"rows": [row], "remember": True, "ids": ["example"]},
             },
-            f"LearnRequest {JSON}": {
+            "LearnRequest": {
                 "rows": {"rows": [row | {self.label: self.classes[-1]}]},
                 "labels": {"labels": [{"id": "example", "label": self.classes[0]}]},
             },
-            f"InferRequest {JSON}": {
+            "InferRequest": {
                 "columns": {"inputs": tensors, "outputs": [{"name": "score"}]},
             },
-            f"Invocation {JSON}": {
+            "Invocation": {
                 "records": {"dataframe_records": [row]},
                 "split": {"dataframe_split": {"columns": names, "data": [cells]}},
                 "scores": {
@@ -251,7 +250,7 @@ class Schemas:
                     "params": {"output": "score"},
                 },
             },
-            f"Text {CSV}": {"table": _line(names) + _line(cells)},
+            "Text": {"table": _line(names) + _line(cells)},
         }
 
     def row(self) -> dict[str, Any]:
