@@ -134,10 +134,15 @@ def _soak(data: servers.Served, folder: Path, rate: float, minutes: float) -> No
     with servers.serve(model, store, "--wait", soak.WAIT) as server:
         load = soak.Soak(server, store, rows, data.label, rate, minutes)
         load.run()
-    click.echo(f"{soak.RULE}")
-    for name, sentence in soak.judged(load.found):
-        click.echo(f"{name}: {sentence}")
-    click.echo(f"{load.errors} requests were not answered as asked.")
+    click.echo(soak.RULE)
+    found = [*soak.judged(load.found)]
+    for each in found:
+        click.echo(str(each))
+    click.echo(f"{load.errors:,} requests were not answered as asked.")
+    if any(each.flat is None for each in found):
+        click.echo("Too short, or too little is known, to say more.")
+    else:
+        click.echo("Flat." if all(each.flat for each in found) else "Not flat.")
 
 
 if __name__ == "__main__":

@@ -104,7 +104,10 @@ class Server:
 
     def metric(self, name: str) -> float:
         """Return a number of ``/metrics``, NaN if there is none of this name."""
-        found = re.search(rf"^{name}(?:\{{[^}}]*\}})? (\S+)$", self.get("/metrics"), re.MULTILINE)
+        text = ""
+        with contextlib.suppress(OSError):
+            text = self.get("/metrics")
+        found = re.search(rf"^{name}(?:\{{[^}}]*\}})? (\S+)$", text, re.MULTILINE)
         return float(found[1]) if found else float("nan")
 
     def memory(self) -> float:

@@ -72,10 +72,10 @@ def test_what_is_flat():
     assert not soak.is_flat("memory_mib", growing)
     assert soak.is_flat("p99_ms", [1 + 0.01 * minute for minute in range(12)])
     minutes = [soak.Minute(100.0 + at, 1.0, 2.0, 5.0, math.nan) for at in range(15)]
-    said = dict(soak.judged(minutes))
-    assert said["memory_mib"].startswith("not flat: +1.0000 a minute")
-    assert said["p50_ms"].startswith("flat")
-    assert said["waiting"] == "not known"
+    said = {each.name: str(each) for each in soak.judged(minutes)}
+    assert said["memory_mib"].startswith("memory_mib: not flat, +1.0000 a minute")
+    assert said["p50_ms"].startswith("p50_ms: flat")
+    assert said["waiting"] == "waiting: not known"
 
 
 def test_data_that_are_not_there_are_named(monkeypatch):
