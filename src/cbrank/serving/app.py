@@ -9,8 +9,9 @@ from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.routing import BaseRoute
 
-from cbrank.serving import models, openapi, protocols
+from cbrank.serving import models, openapi, page, protocols
 from cbrank.serving.errors import Refused
 from cbrank.serving.limits import Limits
 from cbrank.serving.service import Service
@@ -130,8 +131,13 @@ class App:
             )
 
 
-def _routes(service: Service, limits: Limits) -> list[Any]:
-    return [*protocols.routes(service, limits), *models.routes(service), *openapi.routes(service)]
+def _routes(service: Service, limits: Limits) -> list[BaseRoute]:
+    return [
+        *page.routes(service),
+        *protocols.routes(service, limits),
+        *models.routes(service),
+        *openapi.routes(service),
+    ]
 
 
 def _once(scope: Scope) -> dict[str, Any]:

@@ -178,8 +178,8 @@ def calibration(scored: int, mean: float, learned: int, positives: int) -> dict[
     -------
     dict
         The mean, the share of positives with its 95% interval (Wilson's), "labelled" as a share of
-        the rows scored, a "word" ("none", "open", "agrees", "too low" or "too high", by three
-        standard errors) and a "sentence".
+        the rows scored, a "word" ("none", "foreign", "open", "agrees", "too low" or "too high", by
+        three standard errors and a twentieth) and a "sentence".
 
     Examples
     --------
@@ -210,6 +210,7 @@ _CALIBRATED = {
     "too low": "More rows are positive than the probabilities said, whatever labels are to come.",
     "too high": "Fewer rows are positive than the probabilities said, whatever labels are to come.",
 }
+_CLOSE = 0.05  # of the share: with very many rows a smaller difference is sure too, and of no use
 _MORE_LABELS = 1.1  # labels for each row scored; beyond, they are of other rows
 _MOST_WAITING = 0.1  # share of rows without a label up to which "agrees" says something
 
@@ -222,9 +223,9 @@ def _calibrated(scored: int, mean: float, learned: int, positives: int) -> str:
         return "foreign"
     low, high = (min(labelled, 1.0) * end for end in _wilson(positives, learned, 3.0))
     missing = max(1.0 - labelled, 0.0)
-    if mean < low:
+    if mean < (1.0 - _CLOSE) * low:
         return "too low"
-    if mean > high + missing:
+    if mean > (1.0 + _CLOSE) * (high + missing):
         return "too high"
     return "agrees" if missing <= _MOST_WAITING else "open"
 

@@ -6,19 +6,19 @@ sent them last, the AUC along the stream and what moved. The page itself holds n
 """
 
 import asyncio
-import contextlib
 import logging
 import math
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from importlib.resources import files
 from typing import Any
 
 import msgspec
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from cbrank.serving.errors import Refused
 from cbrank.serving.movement import Interval, Movement, calibration, path, verdict
 
 Message = MutableMapping[str, Any]
@@ -42,6 +42,14 @@ SECURITY = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
+_STREAM = [
+    (name.lower().encode(), value.encode())
+    for name, value in {
+        **SECURITY,
+        "Content-Type": "text/event-stream",
+        "X-Accel-Buffering": "no",  # a proxy shall pass events on at once
+    }.items()
+]
 _KINDS = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 
 
@@ -98,7 +106,7 @@ def status(service: Any) -> dict[str, Any]:
         auc, recent = (_measured(ranker, name) if fitted else _UNKNOWN for name in _MEASURES)
         seen = ranker.n_seen_.tolist() if fitted else [0, 0]
     word, sentence = verdict(auc, recent)
-    mean = float(counts.probabilities) / max(counts.rows_scored, 1)
+    mean = counts.probabilities / max(counts.rows_scored, 1)
     return {
         "model": service.name,
         "learning": service.stopped,
@@ -112,6 +120,8 @@ def status(service: Any) -> dict[str, Any]:
         "share_positive": _share(counts.positives_learned, counts.rows_learned),
         "share_above": _share(counts.scores_above, counts.rows_scored),
         "waiting": counts.waiting,
+        "waiting_room": counts.waiting_bytes / service.settings.wait_bytes,
+        "wait_s": service.settings.wait,
         "latency_ms": {
             name: [1000.0 * seconds for seconds in latency.quantiles()[::2]]
             for name, latency in counts.latencies.items()
@@ -216,18 +226,24 @@ class Feed:
         """Answer a request for events until its sender has gone or the service ends."""
         if self._listening >= _LISTENERS:
             sentence = f"{_LISTENERS} listeners are connected already: close a page, or try later."
-            full = JSONResponse({"error": sentence}, 503, {"Retry-After": "10"})
-            await full(scope, receive, send)  # type: ignore[arg-type]
-            return
+            raise Refused(503, sentence, headers={"Retry-After": "10"})
+        self._join()
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": _STREAM})
+            if scope["method"] == "GET":
+                await _first_of(self._talk(send), _disconnected(receive))
+            await _in_time(send({"type": "http.response.body", "body": b"", "more_body": False}))
+        except TimeoutError:
+            _LOG.info("A listener that did not read was dropped.")
+        finally:
+            self._listening -= 1
+            self._service.counts.listeners = self._listening
+
+    def _join(self) -> None:
         self._listening += 1
         self._service.counts.listeners = self._listening
         if self._task is None:
             self._task = asyncio.create_task(self._tick())
-        try:
-            await _first_of(self._talk(send), _disconnected(receive))
-        finally:
-            self._listening -= 1
-            self._service.counts.listeners = self._listening
 
     async def _tick(self) -> None:
         """Take the numbers once a second for as long as somebody listens."""
@@ -236,17 +252,22 @@ class Feed:
                 began = time.monotonic()
                 try:
                     self._numbers = await asyncio.to_thread(self._watch.look)
-                except Exception:  # the page may fail; what it looks at goes on
+                except Exception:  # noqa: BLE001  (what the page looks at goes on)
                     if not self._failed:
                         _LOG.exception("The live page could not take its numbers.")
                     self._failed = True
                 else:
                     self._number += 1
                     self._wake()
-                await asyncio.sleep(max(0.05, _TICK - (time.monotonic() - began)))
+                await self._rest(began + _TICK)
         finally:
             self._task = None
             self._wake()
+
+    async def _rest(self, until: float) -> None:
+        """Wait for the next tick; not long at the end, which waits for listeners."""
+        while (left := until - time.monotonic()) > 0.0 and not self._service.closing:
+            await asyncio.sleep(min(left, 0.1))
 
     def _wake(self) -> None:
         self._ticked.set()
@@ -254,9 +275,6 @@ class Feed:
 
     async def _talk(self, send: Send) -> None:
         """Send events to one listener."""
-        headers = {"Content-Type": "text/event-stream", **SECURITY, "X-Accel-Buffering": "no"}
-        raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-        await _in_time(send({"type": "http.response.start", "status": 200, "headers": raw}))
         await _in_time(send(_body(b"retry: %d\n\n" % _RETRY)))
         sent: dict[str, bytes] = {}
         until = time.monotonic() + _LONGEST
@@ -266,18 +284,20 @@ class Feed:
             except TimeoutError:
                 await _in_time(send(_body(b":\n\n")))
                 continue
-            news = {name: text for name, text in self._watch.slow.items() if sent.get(name) != text}
+            if self._service.closing:
+                return
+            slow = self._watch.slow
+            news = {name: text for name, text in slow.items() if sent.get(name) != text}
             sent |= news
-            await _in_time(send(_body(_event(self._number, self._numbers, news.items()))))
-        await _in_time(send({"type": "http.response.body", "body": b"", "more_body": False}))
+            await _in_time(send(_body(_event(self._number, self._numbers, news))))
 
 
 _LOG = logging.getLogger(__name__)
 
 
-def _event(number: int, numbers: bytes, more: Iterable[tuple[str, bytes]]) -> bytes:
+def _event(number: int, numbers: bytes, news: dict[str, bytes]) -> bytes:
     """Return an event whose data are a JSON object with some members added."""
-    added = b"".join(b',"%b":%b' % (name.encode(), text) for name, text in more)
+    added = b"".join(b',"%b":%b' % (name.encode(), text) for name, text in news.items())
     return b"id: %d\ndata: %b%b}\n\n" % (number, numbers[:-1], added)
 
 
@@ -305,5 +325,4 @@ async def _first_of(*works: Any) -> None:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
     for task in done:
-        with contextlib.suppress(TimeoutError):
-            task.result()
+        task.result()

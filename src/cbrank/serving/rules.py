@@ -33,7 +33,8 @@ class Rule(NamedTuple):
 # All that can be reached: what is not here is answered by 404 or 405, so a route that is forgotten is
 # closed to everyone. For a role of None nobody is asked. HEAD goes wherever GET does.
 RULES = (
-    Rule("GET", "/", "score"),
+    Rule("GET", "/", None),  # the page has no data: these come as events
+    Rule("GET", "/live/{file}", None),
     Rule("GET", "/events", "score"),
     Rule("GET", "/metrics", "score"),
     Rule("GET", "/openapi.json", "score"),
@@ -56,8 +57,8 @@ RULES = (
     Rule("GET", MODEL, "admin"),
     Rule("POST", MODEL, "admin", (BYTES,)),
 )
-# Browsers send no headers of ours with the page, nor with its events.
-_TOKEN_IN_QUERY = ("/", "/events")
+# Browsers send no headers of ours with the events of the page.
+_TOKEN_IN_QUERY = ("/events",)
 _LONGEST_QUERY = 1024
 _RANKS = {None: -1} | {role: rank for rank, role in enumerate(ROLES)}
 _AS_WRITTEN = {kind.encode(): kind for kind in (JSON, BYTES)}

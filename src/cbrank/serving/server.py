@@ -1,5 +1,6 @@
 """The process: a socket, signals and the application."""
 
+import asyncio
 import logging
 import signal
 import socket
@@ -19,6 +20,7 @@ from cbrank.serving.writer import Settings
 log = logging.getLogger("cbrank.serving")
 
 _DRAIN = 10  # seconds for open requests at the end
+_GOODBYE = 0.5  # seconds for the others to close connections
 # Seconds after which a thread that computes lets another go on: by default the loop would wait 5 ms for
 # each turn while the writer learns.
 _TURN = 0.0005
@@ -40,7 +42,18 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._ending()
+        cutting = asyncio.create_task(self._cut())
         await super().shutdown(sockets)
+        cutting.cancel()
+
+    async def _cut(self) -> None:
+        """Cut connections that have their answers: TLS would wait for the other side's goodbye."""
+        while True:
+            await asyncio.sleep(_GOODBYE)
+            for connection in [*self.server_state.connections]:
+                protocol: Any = connection
+                if protocol.cycle is None or protocol.cycle.response_complete:
+                    protocol.transport.abort()
 
 
 def run(
@@ -78,7 +91,7 @@ def run(
         _reload_on_hangup(who)
         for number in (signal.SIGINT, signal.SIGTERM):  # which uvicorn raises again at the end
             signal.signal(number, lambda *_: None)
-        server = _Server(config, ready, service.closing.set)
+        server = _Server(config, ready, service.end_soon)
         server.run(sockets=[listening])
         if service.stopped is not None:
             raise OSError(service.stopped)

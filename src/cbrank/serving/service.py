@@ -56,7 +56,7 @@ class Service:
 
     def __init__(self, store: Store, served: Served, settings: Settings, name: str) -> None:
         self.name, self.settings, self.counts = name, settings, Counts()
-        self.closing = asyncio.Event()  # for what would go on for ever
+        self.closing = False  # what would go on for ever ends when this is true
         self._writer = Writer(store, served, settings, self.counts)
         self._asked: list[_Asked] = []
         self._thread = ThreadPoolExecutor(1, "scorer")
@@ -88,9 +88,13 @@ class Service:
         """Let the writer begin."""
         self._writer.thread.start()
 
+    def end_soon(self) -> None:
+        """Let open requests know that the service ends."""
+        self.closing = True
+
     async def close(self) -> None:
         """Do what waits, make a snapshot, and close the store."""
-        self.closing.set()
+        self.end_soon()
         self._writer.end()
         await asyncio.to_thread(self._writer.thread.join)
         self._thread.shutdown()

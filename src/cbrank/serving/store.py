@@ -362,8 +362,12 @@ class Store:
                 self._run("DELETE FROM snapshots WHERE number < ?", (min(kept),))
                 first = self._value("SELECT min(event) FROM snapshots")
                 self._run("DELETE FROM events WHERE number <= ?", (first,))
-        self._run("PRAGMA wal_checkpoint(TRUNCATE)")
-        self.tidy()
+        try:
+            is_busy = self._value("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.Error as error:
+            raise NotStoredError(str(error)) from error
+        if not is_busy:  # nobody reads what was before
+            self.tidy()
 
     def keep_from_now(self) -> None:
         """Begin to keep all events, from the oldest snapshot that there is."""

@@ -82,12 +82,12 @@ const drawPath = points => {
   const margin = Math.max(0.01, 0.05 * (Math.max(...shown) - Math.min(...shown)));
   const low = Math.max(0, Math.min(...shown) - margin), high = Math.min(1, Math.max(...shown) + margin);
   const y = scale(low, high, bottom, top), x = scale(points.length > 1 ? points[0][0] : 0, latest[0], left, right);
-  const [marks, digits] = ticks(low, high, height < 260 ? 4 : 5);
+  const [marks, digits] = ticks(low, high, height < 260 ? 5 : 7);
   for (const value of marks) {
     svg.append(drawn("line", { class: "grid", x1: left, x2: right, y1: y(value), y2: y(value) }));
     svg.append(drawn("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, value.toFixed(Math.max(2, digits))));
   }
-  const [stops] = ticks(points.length > 1 ? points[0][0] : 0, latest[0], Math.floor((right - left) / 90));
+  const [stops] = ticks(points.length > 1 ? points[0][0] : 0, latest[0], Math.floor((right - left) / 60));
   for (const value of stops)
     svg.append(drawn("text", { x: clamp(x(value), left, right - 12), y: bottom + 17, "text-anchor": "middle" }, short.format(value)));
   svg.append(drawn("line", { class: "axis", x1: left, x2: right, y1: bottom, y2: bottom }));
@@ -122,8 +122,8 @@ const drawSpark = (box, values) => {
   const [svg, full] = canvas(box, 38);
   const there = values.filter(known);
   if (there.length < 2) return;
-  const x = scale(0, TRACE - 1, 1, full - 1), y = scale(0, Math.max(...there, 1e-9), 36, 2);
-  const first = TRACE - values.length;
+  const span = clamp(values.length, 30, TRACE), first = span - values.length;
+  const x = scale(0, span - 1, 1, full - 1), y = scale(0, Math.max(...there, 1e-9), 36, 2);
   svg.append(drawn("line", { class: "grid", x1: 0, x2: full, y1: 37, y2: 37 }));
   let d = "", pen = "M";
   values.forEach((value, n) => {
@@ -149,16 +149,15 @@ const drawCurve = (box, term, label) => {
   const left = 36, right = full - 6, top = 6, bottom = height - 22;
   const [low, high] = reach([term], -0.1, 0.1), [first, last] = [term.grid[0], term.grid.at(-1)];
   const x = scale(first, last, left, right), y = scale(low, high, bottom, top);
-  const [marks, digits] = ticks(low, high, 4);
+  const [marks, digits] = ticks(low, high, 6);
   for (const value of marks) {
     svg.append(drawn("line", { class: Math.abs(value) < 1e-9 ? "axis" : "grid", x1: left, x2: right, y1: y(value), y2: y(value) }));
     svg.append(drawn("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, value.toFixed(digits)));
   }
-  const named = term.kind === "time" ? day : plain;
-  const anchors = [[first, "start"], [last, "end"]];
-  if (right - left > 200 && term.kind !== "time") anchors.push([(first + last) / 2, "middle"]);
-  for (const [value, anchor] of anchors)
-    svg.append(drawn("text", { x: x(value), y: bottom + 17, "text-anchor": anchor }, named(value)));
+  const stops = term.kind === "time" ? [[first, "start"], [last, "end"]]
+    : ticks(first, last, Math.max(2, Math.floor((right - left) / 60)))[0].map(value => [value, "middle"]);
+  for (const [value, anchor] of stops)
+    svg.append(drawn("text", { x: x(value), y: bottom + 17, "text-anchor": anchor }, term.kind === "time" ? day(value) : plain(value)));
   const xs = term.grid.map(x), inside = value => clamp(y(value), top, bottom);
   if (term.deviation) {
     const half = term.deviation.map(size => 1.96 * size);
@@ -195,9 +194,9 @@ const drawDots = (box, rows, label) => {
 };
 
 const sentence = term => {
-  const moved = `Moved by ${plain(term.moved)} of the spread of scores`;
+  const moved = `Moved by ${Number(term.moved.toPrecision(2))} of the spread of scores`;
   if (term.errors === null) return `${moved}; no standard error is known of it.`;
-  const errors = `${plain(term.errors)} of its standard error${term.errors > 1 ? "s" : ""}`;
+  const errors = `${Number(term.errors.toPrecision(2))} standard errors`;
   return `${moved}, ${errors}${term.errors < 2 ? ": this may be chance" : ""}.`;
 };
 // Panels stay where they are while their content changes, so that an open table stays open.
@@ -234,7 +233,7 @@ const drawMoved = moved => {
   put(at("moved-since"), !moved
     ? "The model is compared with itself of about a minute ago. Nothing has been learned since."
     : !terms.length ? `Nothing has moved since ${since}.`
-    : `${weights ? "Weights" : "What columns add to scores"} now and ${since}, in units of the spread of scores, those that moved farthest first.${sure ? "" : " None moved by two of its standard errors, so all of this may be chance."}`);
+    : `${weights ? "Weights" : "What columns add to scores"} now and ${since}, in units of the spread of scores, those that moved farthest first.${sure ? "" : " None moved by two standard errors, so all of this may be chance."}`);
   at("legend").hidden = !terms.length;
   at("terms").classList.toggle("one", weights);
   const shown = weights ? [terms] : terms.map(term => [term]);
@@ -287,9 +286,9 @@ const trace = (name, value) => {
 const drawTraces = () => {
   for (const [name, values] of traces) drawSpark(tiles.get(name).querySelector(".spark"), values);
 };
-const most = name => {
+const ends = name => {
   const there = traces.get(name).filter(known);
-  return there.length > 1 ? `, at most ${rate(Math.max(...there))} in ${lasted(there.length)}` : "";
+  return there.length > 1 ? `; highest ${rate(Math.max(...there))}, lowest ${rate(Math.min(...there))}` : "";
 };
 const interval = ({ low, high }) => known(low) && known(high) ? `95% interval ${fixed(low, 3)} to ${fixed(high, 3)}` : "";
 
@@ -300,7 +299,7 @@ const show = news => {
   const { auc, recent, drift, rates, latency_ms: times } = news;
   put(at("model"), news.model);
   put(at("facts"), `Up for ${lasted(news.uptime_s)}; ${count(news.rows_ever)} rows learned in all.`);
-  put(at("alarm"), news.learning ? `Learning has stopped: ${news.learning} Scoring goes on.` : "");
+  put(at("alarm"), news.learning ? news.learning : "");
   put(at("auc"), fixed(auc.value, 4));
   put(at("auc-range"), interval(auc));
   put(at("recent"), fixed(recent.value, 4));
@@ -315,15 +314,15 @@ const show = news => {
   for (const name of ["rows_scored", "rows_learned", "requests"]) trace(name, rates[name]);
   for (const name of ["score", "learn"]) trace(name, times[name]?.[0]);
   trace("waiting", news.waiting);
-  tile("rows_scored", rate(rates.rows_scored), "a second", `${count(news.rows_scored)} since the start${most("rows_scored")}`);
-  tile("rows_learned", rate(rates.rows_learned), "a second", `${count(news.rows_learned)} since the start${most("rows_learned")}`);
+  tile("rows_scored", rate(rates.rows_scored), "a second", `${count(news.rows_scored)} since the start${ends("rows_scored")}`);
+  tile("rows_learned", rate(rates.rows_learned), "a second", `${count(news.rows_learned)} since the start${ends("rows_learned")}`);
   tile("requests", rate(rates.requests), "a second", `${count(news.requests)} since the start, ${count(news.refused)} refused`);
   for (const name of ["score", "learn"]) {
     const [middle, high] = times[name] ?? [];
     tile(name, time(middle), "ms", known(high) ? `99th percentile ${time(high)} ms` : "no request yet");
   }
-  const limit = news.waiting_limit;
-  tile("waiting", count(news.waiting), news.waiting === 1 ? "row" : "rows", limit ? `room for ${count(limit)}` : "scored and remembered");
+  const room = news.waiting_room > 0 ? `${percent(news.waiting_room)} of the room for them; ` : "";
+  tile("waiting", count(news.waiting), news.waiting === 1 ? "row" : "rows", `${room}each waits for ${lasted(news.wait_s)} at most`);
 
   const served = drift.probabilities;
   put(at("above"), percent(news.share_above));
