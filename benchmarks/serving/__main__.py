@@ -78,10 +78,12 @@ def main(
             return
         sync = servers.sync_milliseconds(folder)
         results = {data.name: _ratios(data, folder, rounds, seconds) for data in there}
-    click.echo(_page(results, sync))
+    busiest = max((bench.busiest for bench in results.values()), default=0.0)
+    compared = {name: bench.compared for name, bench in results.items()}
+    click.echo(_page(compared, sync, busiest))
 
 
-def _ratios(data: servers.Served, folder: Path, rounds: int, seconds: float) -> list[Compared]:
+def _ratios(data: servers.Served, folder: Path, rounds: int, seconds: float) -> Bench:
     click.echo(f"{data.name}: training ...", err=True)
     model, rows = data.train(folder)
     store = folder / f"{data.name}.store"
@@ -89,22 +91,22 @@ def _ratios(data: servers.Served, folder: Path, rounds: int, seconds: float) -> 
         bench = Bench(server, echo, model, rows, data.label, seconds)
         bench.warm_up()
         follow(data.name, bench.measure(rounds), dict.fromkeys(bench.tasks(rounds), 1))
-    return bench.compared
+    return bench
 
 
-def _page(results: dict[str, list[Compared]], sync: float) -> str:
+def _page(results: dict[str, list[Compared]], sync: float, busiest: float) -> str:
     """Write the results as Markdown."""
     machine = provenance.machine()
     versions = provenance.versions(["uvicorn", "starlette", "httptools", "uvloop", "msgspec"])
-    lines = [
-        f"`python -m benchmarks.serving`, {machine['cpus']} cores ({machine['cpu']}), which the server "
-        "shares with the process that sends; the disk takes "
-        f"{sync:.2f} ms to have 4 KiB for sure; "
+    said = (
+        f"`python -m benchmarks.serving` on {machine['cpus']} cores ({machine['cpu']}), which the "
+        "servers share with the process that sends; that one was at work for at most "
+        f"{busiest:.0%} of the time. The disk takes "
+        f"{sync:.2f} ms to have 4 KiB for sure. "
         + ", ".join(f"{name} {number}" for name, number in versions.items())
-        + ".",
-        "",
-    ]
-    return "\n".join([*lines, *(markdown(_table(*result)) for result in results.items())])
+        + "."
+    )
+    return "\n".join([said, "", *(markdown(_table(*result)) for result in results.items())])
 
 
 def _table(name: str, results: list[Compared]) -> Table:

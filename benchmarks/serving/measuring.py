@@ -50,6 +50,7 @@ class Stint:
         self._bodies = [itertools.cycle(kind.bodies) for kind, _ in kinds]
         self._sent = [0] * len(kinds)
         self.began = self.ended = 0.0
+        self.busy = 0.0  # the share of the time for which the sender itself was at work
 
     def next(self, now: float) -> Request | float | None:
         """Return the request that has been due for the longest time, or when one will be."""
@@ -76,7 +77,9 @@ class Stint:
 
     def run(self, server: Server, connections: int = _CONNECTIONS) -> "Stint":
         """Send all of it to a server."""
+        busy, began = time.process_time(), time.perf_counter()
         Sender(Target.of(server.url), self, connections).run()
+        self.busy = (time.process_time() - busy) / (time.perf_counter() - began)
         return self
 
     def rate(self) -> float:
@@ -86,11 +89,6 @@ class Stint:
     def percentile(self, percent: float) -> float:
         """Return a percentile of the latencies of the first kind, in milliseconds."""
         return float(np.percentile(self.latencies[0], percent, method="higher")) * 1e3
-
-
-def rate(server: Server, kind: Kind, seconds: float, connections: int = _CONNECTIONS) -> float:
-    """Return how many requests a second are answered."""
-    return Stint(seconds, (kind, None)).run(server, connections).rate()
 
 
 # What is compared ---------------------------------------------------------------------------------
@@ -156,6 +154,7 @@ class Bench:
         self, server: Server, echo: Server, model: Path, rows: Path, label: str, seconds: float
     ) -> None:
         self.server, self.echo, self.seconds = server, echo, seconds
+        self.busiest = 0.0  # the largest share of the time for which the sender was at work
         self.model = Model.open(model)
         with open_traffic([str(rows)], label) as stream:
             kept = [*itertools.islice(rows_of(stream), _KEPT)]
@@ -178,8 +177,8 @@ class Bench:
     def warm_up(self) -> None:
         """Let everything be compiled and cached before it counts."""
         for kind in (self.single, self.many, self.learning):
-            rate(self.server, kind, min(1.0, self.seconds))
-            rate(self.echo, self._echoed(kind), min(1.0, self.seconds))
+            self.rate(self.server, kind)
+            self.rate(self.echo, self._echoed(kind))
         self.own_rate()
 
     def tasks(self, rounds: int) -> list[str]:
@@ -203,12 +202,18 @@ class Bench:
 
     def beside_echo(self, kind: Kind, connections: int = _CONNECTIONS) -> tuple[float, float]:
         """Return the rates of a request and of its echo."""
-        one = rate(self.server, kind, self.seconds, connections)
-        return one, rate(self.echo, self._echoed(kind), self.seconds, connections)
+        one = self.rate(self.server, kind, connections)
+        return one, self.rate(self.echo, self._echoed(kind), connections)
+
+    def rate(self, server: Server, kind: Kind, connections: int = _CONNECTIONS) -> float:
+        """Return how many requests a second are answered."""
+        stint = Stint(self.seconds, (kind, None)).run(server, connections)
+        self.busiest = max(self.busiest, stint.busy)
+        return stint.rate()
 
     def beside_own_rate(self) -> tuple[float, float]:
         """Return the rows a second of large requests, and of `decision_function` alone."""
-        return rate(self.server, self.many, self.seconds, 2) * _MANY, self.own_rate()
+        return self.rate(self.server, self.many, 2) * _MANY, self.own_rate()
 
     def own_rate(self) -> float:
         """Return the rows a second of `decision_function`, in calls of as many rows."""

@@ -58,10 +58,11 @@ def test_ratios_are_medians_of_pairs():
 
 def test_the_page_has_each_ratio_beside_its_target():
     compared = Compared("single-row score", "1/s", "echo", 0.6, pairs=[(5000, 10000)])
-    page = command._page({"german": [compared]}, 1.25)
+    page = command._page({"german": [compared]}, 1.25, 0.4)
     assert "| single-row score | 5,000 1/s | 10,000 1/s (echo) | 0.50 (0.50 to 0.50) |" in page
     assert "at least 0.60" in page
-    assert "the disk takes 1.25 ms" in page
+    assert "The disk takes 1.25 ms" in page
+    assert "at work for at most 40% of the time" in page
 
 
 def test_what_is_flat():
