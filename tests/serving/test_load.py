@@ -166,6 +166,13 @@ def test_errors_are_counted_by_status_and_never_repeated(table):
     assert facts["rows"] == 596
 
 
+def test_a_connection_that_is_closed_after_its_answer_is_opened_again(table):
+    with served(disturb=lambda _, number: None if number % 5 else "close") as server:
+        facts, _ = load(server.url, table, "--delay", "0", "--connections", "3", "--limit", "90")
+    assert facts["errors"] == {}
+    assert facts["labels"] == {"learned": 90}
+
+
 def test_in_words(table):
     with served(disturb=lambda _, number: 429 if number == 1 else None) as server:
         out, err = call("load", server.url, table, "--label", "clicked", "--rate", "3000")
