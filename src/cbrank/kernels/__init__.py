@@ -34,7 +34,6 @@ if TYPE_CHECKING:  # to type checkers, all in a module that is not listed here i
         confidence,
         covariances,
         csv,
-        deviations,
         diagonal,
         forgetting,
         ftrl,
