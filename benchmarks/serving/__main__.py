@@ -25,7 +25,7 @@ def _check_name(name: str) -> str:
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @several("--only", _check_name, "Data to learn from and to send; all that are there if not given.")
 @click.option(
-    "--rounds", type=click.IntRange(1), default=7, show_default=True, help="How often to measure."
+    "--rounds", type=click.IntRange(1), default=5, show_default=True, help="How often to measure."
 )
 @click.option(
     "--seconds",
@@ -79,7 +79,7 @@ def main(
         sync = servers.sync_milliseconds(folder)
         results = {data.name: _ratios(data, folder, rounds, seconds) for data in there}
     busiest = max((bench.busiest for bench in results.values()), default=0.0)
-    compared = {name: bench.compared for name, bench in results.items()}
+    compared = {_NAMES[name].text: bench.compared for name, bench in results.items()}
     click.echo(_page(compared, sync, busiest))
 
 
@@ -127,7 +127,8 @@ def _cells(result: Compared) -> Iterator[Cell]:
         yield Cell(text=f"{value:,.{digits}f} {result.unit}{what}")
     low, high = result.spread
     yield Cell(text=f"{result.ratio:.2f} ({low:.2f} to {high:.2f})", bold=result.reached())
-    yield Cell(text=f"at {'most' if result.most else 'least'} {result.target:.2f}")
+    bound = "most" if result.most else "least"
+    yield Cell(text="" if result.target is None else f"at {bound} {result.target:.2f}")
 
 
 def _soak(data: servers.Served, folder: Path, rate: float, minutes: float) -> None:

@@ -20,6 +20,7 @@ from cbrank.training import Model
 
 _CONNECTIONS = 64
 _MANY = 1000  # rows of a large request
+_AT_ONCE = 32  # rows that the service learns from in one call, if so many wait
 _KEPT = 4000  # different rows that are sent, over and over
 _QUIET_RATE = 200.0  # single rows a second while the latency of scores is taken
 _LEARNING = 0.5  # the share of its highest rate at which learning goes on meanwhile
@@ -104,8 +105,8 @@ class Compared:
         What is measured.
     unit, other : str
         Of both numbers, and what the second one is.
-    target : float
-        What the ratio should reach, or stay below if `most`.
+    target : float or None
+        What the ratio should reach, or stay below if `most`; None if it only tells.
     most : bool
         Whether the target is an upper limit.
     pairs : list of tuple of float
@@ -115,7 +116,7 @@ class Compared:
     name: str
     unit: str
     other: str
-    target: float
+    target: float | None
     most: bool = False
     pairs: list[tuple[float, float]] = field(default_factory=list)
 
@@ -132,6 +133,8 @@ class Compared:
 
     def reached(self) -> bool:
         """Say whether the target is reached."""
+        if self.target is None:
+            return False
         return self.ratio <= self.target if self.most else self.ratio >= self.target
 
 
@@ -155,21 +158,26 @@ class Bench:
     ) -> None:
         self.server, self.echo, self.seconds = server, echo, seconds
         self.busiest = 0.0  # the largest share of the time for which the sender was at work
-        self.model = Model.open(model)
+        self.model, self.pupil = Model.open(model), Model.open(model)
         with open_traffic([str(rows)], label) as stream:
             kept = [*itertools.islice(rows_of(stream), _KEPT)]
         self.single = Kind("/score", [_body([row.cells]) for row in kept])
         self.many = Kind("/score", [_body([row.cells for row in part]) for part in _parts(kept)])
         self.learning = Kind("/learn", [_body([row.cells | {label: row.label}]) for row in kept])
         with open_stream([str(rows)], columns=self.model.columns, learn=False) as stream:
-            table = next(stream).X
-        assert isinstance(table, Table)
-        places = np.arange(len(self.many.bodies) * _MANY) % len(table)
-        self.parts = [table.take(places[at : at + _MANY]) for at in range(0, len(places), _MANY)]
+            chunk = next(stream)
+        assert isinstance(chunk.X, Table)
+        assert chunk.y is not None
+        self.table, self.y = chunk.X, chunk.y
+        places = np.arange(len(self.many.bodies) * _MANY) % len(self.table)
+        self.parts = [
+            self.table.take(places[at : at + _MANY]) for at in range(0, len(places), _MANY)
+        ]
         self.compared = [
             Compared(f"single-row score, {_CONNECTIONS} connections", "1/s", "echo", 0.6),
             Compared("single-row score, 1 connection", "1/s", "echo", 0.6),
             Compared(f"durable single-row learn, {_CONNECTIONS} connections", "1/s", "echo", 0.35),
+            Compared(f"learning alone, {_AT_ONCE} rows a call", "rows/s", "echo", None),
             Compared("1,000-row score", "rows/s", "decision_function", 1 / 3),
             Compared("p99 of score while learning", "ms", "p99 without", 3.0, most=True),
         ]
@@ -180,6 +188,7 @@ class Bench:
             self.rate(self.server, kind)
             self.rate(self.echo, self._echoed(kind))
         self.own_rate()
+        self.learning_alone()
 
     def tasks(self, rounds: int) -> list[str]:
         """Return the names of all measurements."""
@@ -197,6 +206,7 @@ class Bench:
         yield self.beside_echo(self.single)
         yield self.beside_echo(self.single, connections=1)
         yield self.beside_echo(self.learning)
+        yield self.learning_alone(), self.compared[2].pairs[-1][1]
         yield self.beside_own_rate()
         yield self.beside_quiet()
 
@@ -210,6 +220,18 @@ class Bench:
         stint = Stint(self.seconds, (kind, None)).run(server, connections)
         self.busiest = max(self.busiest, stint.busy)
         return stint.rate()
+
+    def learning_alone(self) -> float:
+        """Return the rows a second that a model of its own learns from, without a service."""
+        places = itertools.cycle(range(0, len(self.y) - _AT_ONCE + 1, _AT_ONCE))
+        began, rows = time.perf_counter(), 0
+        for at in places:
+            part = slice(at, at + _AT_ONCE)
+            self.pupil.learn_rows(self.table.take(part), self.y[part])
+            rows += _AT_ONCE
+            if (taken := time.perf_counter() - began) > self.seconds:
+                break
+        return rows / taken
 
     def beside_own_rate(self) -> tuple[float, float]:
         """Return the rows a second of large requests, and of `decision_function` alone."""

@@ -82,7 +82,7 @@ def test_what_is_flat():
 def test_data_that_are_not_there_are_named(monkeypatch):
     monkeypatch.delenv("CBRANK_DATA", raising=False)
     assert servers.DATA[0].why_not() == ""
-    assert servers.DATA[1].why_not()
+    assert servers.DATA[2].why_not()
     told = outcome_of(command.main, "--only", "nothing")
     assert told.exit_code == 2
     assert "unknown data 'nothing'" in told.output
