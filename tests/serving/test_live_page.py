@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from types import SimpleNamespace
+from typing import Any
 
 import httpx
 import numpy as np
@@ -20,8 +21,9 @@ from browsing import CUT_OFF, need_browser, opened_browser, show, use_screen
 import cbrank
 from cbrank.serving import page
 from cbrank.serving.counts import Counts
+from cbrank.serving.drift import Interval, calibration, path, verdict
 from cbrank.serving.errors import Refused
-from cbrank.serving.movement import Interval, Movement, calibration, path, verdict
+from cbrank.serving.movement import Movement
 from cbrank.serving.tokens import make
 from cbrank.serving.writer import Settings
 
@@ -40,6 +42,12 @@ def stream(rows, seed, slope=1.0):
 
 def model_of(ranker):
     return SimpleNamespace(ranker=ranker, columns=SimpleNamespace(feature_name=str))
+
+
+def moved(moves, ranker) -> dict[str, Any]:
+    found = moves.look(model_of(ranker))
+    assert found is not None
+    return found
 
 
 def service_of(ranker):
@@ -128,9 +136,9 @@ def test_the_curve_that_turns_is_what_moved(crosses):
     moves = Movement(threading.Lock(), lambda: next(now))
     assert moves.look(model_of(ranker)) is None
     ranker.partial_fit(*stream(100, 1))
-    as_before = moves.look(model_of(ranker))
+    as_before = moved(moves, ranker)
     ranker.partial_fit(*stream(1500, 2, slope=-1.0))
-    turned = moves.look(model_of(ranker))
+    turned = moved(moves, ranker)
     assert turned["seconds"] == 61.0
     assert turned["rows"] == 1600
     kinds = {term["name"]: term["kind"] for term in turned["terms"]}
@@ -167,10 +175,10 @@ def test_weights_that_all_grow_alike_have_not_moved():
 
         n_seen_ = property(lambda self: ranker.n_seen_ * int(grown[0]))
 
-    moves, model = Movement(threading.Lock(), lambda: next(now)), model_of(Grown())
-    assert moves.look(model) is None
+    moves, twin = Movement(threading.Lock(), lambda: next(now)), Grown()
+    assert moves.look(model_of(twin)) is None
     grown[0] = 2.0
-    assert all(term["moved"] < 1e-12 for term in moves.look(model)["terms"])
+    assert all(term["moved"] < 1e-12 for term in moved(moves, twin)["terms"])
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -186,7 +194,7 @@ def test_weights_that_moved_are_told_with_their_errors(sparse):
     now = iter([0.0, 60.0])
     moves = Movement(threading.Lock(), lambda: next(now))
     moves.look(model_of(ranker.partial_fit(rows[:300], y[:300])))
-    terms = moves.look(model_of(ranker.partial_fit(rows[300:], y[300:])))["terms"]
+    terms = moved(moves, ranker.partial_fit(rows[300:], y[300:]))["terms"]
     assert terms[0]["name"] == "3"
     for term in terms:
         change = abs(term["after"][0] - term["before"][0])

@@ -18,11 +18,13 @@ import msgspec
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from cbrank.serving.drift import Interval, calibration, path, verdict
 from cbrank.serving.errors import Refused
-from cbrank.serving.movement import Interval, Movement, calibration, path, verdict
+from cbrank.serving.movement import Movement
 
 Message = MutableMapping[str, Any]
-Receive, Send = Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
 
 _LISTENERS = 64
 _TICK = 1.0
