@@ -1,62 +1,74 @@
 """The model as a file, from the service and to it."""
 
-import asyncio
-
-import httpx
-import made_up_service
 import pytest
+from click.testing import CliRunner
+from small_services import linear_model, running, table_model, text_of
 
 import cbrank
-from cbrank.training import Model
+from cbrank.cli import main
+from cbrank.serving.limits import Limits
+
+ROW = {"age": 31, "city": "Oslo", "paid": 0.5}
 
 
-@pytest.fixture
-def service():
-    return made_up_service.MadeUpService(made_up_service.table_model())
+@pytest.fixture(scope="module")
+def client():
+    with running(table_model(), Limits(model=1_000_000)) as (client, _):
+        yield client
 
 
-def ask(service, method, **sent):
-    async def asked():
-        transport = httpx.ASGITransport(made_up_service.app_of(service))
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            return await client.request(method, "/model", **sent)
-
-    return asyncio.run(asked())
+def send(client, file, kind="application/octet-stream"):
+    return client.post("/model", content=file, headers={"Content-Type": kind})
 
 
-def test_the_file_is_the_model(service, tmp_path):
-    answer = ask(service, "GET")
+def test_the_file_is_the_model(client, tmp_path):
+    answer = client.get("/model")
     assert answer.headers["Content-Type"] == "application/octet-stream"
     assert answer.headers["Content-Disposition"] == 'attachment; filename="clicks.cbrank"'
-    path = tmp_path / "backup.cbrank"
+    path, table = tmp_path / "backup.cbrank", tmp_path / "rows.csv"
     path.write_bytes(answer.content)
-    assert (Model.open(path).ranker.n_seen_ == service.model.ranker.n_seen_).all()
+    table.write_bytes(text_of(5))
+    rows = [line.split(",") for line in table.read_text().splitlines()[1:]]
+    asked = [{"age": float(age), "city": city, "paid": float(paid)} for age, city, paid, _ in rows]
+    scores = [row["score"] for row in client.post("/score", json={"rows": asked}).json()["rows"]]
+    told = CliRunner().invoke(main, ["score", str(path), str(table)])
+    assert [float(line) for line in told.stdout.splitlines()] == pytest.approx(scores)
     merged = cbrank.merge([cbrank.load(path), cbrank.load(path)])
-    assert merged.n_seen_.sum() == 2 * service.model.ranker.n_seen_.sum()
+    assert merged.n_seen_.sum() == 600
 
 
-def test_a_tag_tells_whether_the_model_is_another(service):
-    tag = ask(service, "GET").headers["ETag"]
+def test_a_tag_tells_whether_the_model_is_another(client):
+    tag = client.get("/model").headers["ETag"]
     for given in (tag, f'"x", W/{tag}', "*"):
-        answer = ask(service, "GET", headers={"If-None-Match": given})
+        answer = client.get("/model", headers={"If-None-Match": given})
         assert (answer.status_code, answer.content) == (304, b"")
-    made_up_service.learned(service.model, made_up_service.text_of(3))
-    answer = ask(service, "GET", headers={"If-None-Match": tag})
+    assert client.post("/learn", json={"rows": [{**ROW, "clicked": "no"}]}).status_code == 200
+    answer = client.get("/model", headers={"If-None-Match": tag})
     assert answer.status_code == 200
     assert answer.headers["ETag"] != tag
 
 
-def test_a_file_replaces_the_model(service):
-    other = made_up_service.MadeUpService(made_up_service.table_model(40))
-    file = ask(other, "GET").content
-    assert ask(service, "POST", content=file).json() == {"rows": 40}
-    assert ask(service, "GET").content == file
+def test_a_file_replaces_the_model(client):
+    with running(linear_model()) as (other, _):
+        file = other.get("/model").content
+        expected = other.post("/score", json={"rows": [ROW]}).json()
+    assert client.post("/score", json={"rows": [ROW]}).json() != expected
+    before = client.get("/model").content
+    assert send(client, file).status_code == 200
+    assert client.get("/model").content == file
+    assert client.post("/score", json={"rows": [ROW]}).json() == expected
+    names = [each["name"] for each in client.get("/v2/models/clicks").json()["inputs"]]
+    assert names == ["age", "paid", "city"]
+    assert send(client, before).status_code == 200
 
 
-@pytest.mark.parametrize("file", [b"", b"pickle", b"\0" * 100])
-def test_what_is_no_model_is_refused(service, file):
-    before = ask(service, "GET").content
-    answer = ask(service, "POST", content=file)
-    assert answer.status_code == 400
+@pytest.mark.parametrize("file", [b"", b"pickle", b"\0" * 100, b"\0" * 1_000_001])
+def test_what_is_no_model_is_refused(client, file):
+    before = client.get("/model").content
+    answer = send(client, file)
+    assert answer.status_code == (413 if len(file) > 1_000_000 else 400)
     assert answer.json()["error"].endswith(".")
-    assert ask(service, "GET").content == before
+    damaged = before[:-5] + b"12345"
+    assert send(client, damaged).status_code == 400
+    assert send(client, before, "text/plain").status_code == 415
+    assert client.get("/model").content == before

@@ -1,24 +1,17 @@
 """The Open Inference Protocol and that of MLflow, by hand and by their clients."""
 
-import asyncio
 import contextlib
 import json
 import struct
-import threading
 import time
 from typing import Any
 
-import httpx
-import made_up_service
 import numpy as np
 import pytest
-import uvicorn
+from small_services import MODELS, running
 
-MODELS = {
-    "table": made_up_service.table_model,
-    "linear": made_up_service.linear_model,
-    "sparse": made_up_service.sparse_model,
-}
+from cbrank.serving.limits import Limits
+
 ROWS: list[dict[str, Any]] = [
     {"age": 31.0, "city": "Oslo", "paid": 0.5},
     {"age": 70.0, "city": "Tromsø", "paid": -1.0},
@@ -26,54 +19,49 @@ ROWS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.fixture(scope="module")
-def services():
-    return {name: made_up_service.MadeUpService(model()) for name, model in MODELS.items()}
+class Asked:
+    """Asks a server."""
 
-
-class Client:
-    """Asks an application, without a network."""
-
-    def __init__(self, service):
-        self.service = service
-        self.app = made_up_service.app_of(service)
-
-    async def _ask(self, method, path, **sent):
-        transport = httpx.ASGITransport(self.app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            return await client.request(method, path, **sent)
-
-    def ask(self, method, path, **sent):
-        return asyncio.run(self._ask(method, path, **sent))
-
-    def get(self, path):
-        return self.ask("GET", path)
+    def __init__(self, client):
+        self.client = client
+        self.get = client.get
 
     def infer(self, *inputs, **more):
         asked = {"inputs": [*inputs], **more}
-        return self.ask("POST", "/v2/models/clicks/infer", content=json.dumps(asked))
+        return self.client.post("/v2/models/clicks/infer", content=json.dumps(asked))
 
     def invoke(self, body, kind="application/json"):
         content = body if isinstance(body, str | bytes) else json.dumps(body)
-        return self.ask("POST", "/invocations", content=content, headers={"Content-Type": kind})
+        return self.client.post("/invocations", content=content, headers={"Content-Type": kind})
 
     def scores(self, rows, output="score"):
-        return [row[output] for row in asyncio.run(self.service.score(rows))]
+        answer = self.client.post("/score", json={"rows": rows})
+        return [row[output] for row in answer.json()["rows"]]
+
+
+@pytest.fixture(scope="module")
+def servers():
+    limits = Limits(rows=100, columns=10)
+    with contextlib.ExitStack() as stack:
+        yield {
+            name: Asked(stack.enter_context(running(make(), limits))[0])
+            for name, make in MODELS.items()
+        }
 
 
 @pytest.fixture
-def table(services):
-    return Client(services["table"])
+def table(servers):
+    return servers["table"]
 
 
 @pytest.fixture
-def linear(services):
-    return Client(services["linear"])
+def linear(servers):
+    return servers["linear"]
 
 
 @pytest.fixture
-def sparse(services):
-    return Client(services["sparse"])
+def sparse(servers):
+    return servers["sparse"]
 
 
 def tensor(name, data, datatype="FP64", **more):
@@ -122,8 +110,8 @@ def test_another_model_or_a_version_is_not_there(table):
 
 
 @pytest.mark.parametrize("model", ["table", "linear"])
-def test_a_tensor_for_each_column(services, model):
-    client = Client(services[model])
+def test_a_tensor_for_each_column(servers, model):
+    client = servers[model]
     answer = client.infer(*columns(), id="7")
     assert answer.json()["id"] == "7"
     assert answer.json()["model_name"] == "clicks"
@@ -206,7 +194,7 @@ def test_requests_that_are_wrong(table):
     for inputs in ([], [age, age], [age, tensor("paid", [1])], [{"name": "age"}], ["age"]):
         assert table.infer(*inputs).status_code == 400
     for body in (b"", b"{", b"[]", b"[" * 100_000, b'{"inputs": "\xff"}', b'{"inputs": NaN}'):
-        answer = table.ask("POST", "/v2/models/clicks/infer", content=body)
+        answer = table.client.post("/v2/models/clicks/infer", content=body)
         assert answer.status_code == 400
     shaped = {"name": "age", "shape": [2, 2], "datatype": "FP64", "data": [[1, 2], [3]]}
     assert table.infer(shaped).status_code == 400
@@ -222,8 +210,7 @@ def binary(table, *tensors, header=None, after=b"", **more):
     ]
     told = json.dumps({"inputs": inputs, **more}).encode()
     header = str(len(told)) if header is None else header
-    return table.ask(
-        "POST",
+    return table.client.post(
         "/v2/models/clicks/infer",
         content=b"".join([told, *data, after]),
         headers={"Inference-Header-Content-Length": header},
@@ -253,6 +240,13 @@ def test_tensors_as_bytes(table):
     assert sum(sizes) == len(rest)
     assert np.frombuffer(rest[: sizes[0]]).tolist() == table.scores(rows)
     assert rest[-sizes[-1] :] == texts(*[word.encode() for word in table.scores(rows, "label")])
+
+
+def test_bytes_after_the_json_have_no_depth(table):
+    city = {"name": "city", "shape": [1], "datatype": "BYTES", "data": texts(b"[" * 100)}
+    assert outputs(binary(table, city))["score"] == table.scores([{"city": "[" * 100}])
+    deep = json.loads("[" * 20 + "]" * 20)
+    assert "deep" in table.infer(tensor("age", [1]), parameters=deep).json()["error"]
 
 
 @pytest.mark.parametrize(
@@ -286,8 +280,8 @@ def test_mlflow_says_that_it_runs(table):
 
 
 @pytest.mark.parametrize("model", ["table", "linear"])
-def test_every_way_to_write_rows_gives_the_same_scores(services, model):
-    client = Client(services[model])
+def test_every_way_to_write_rows_gives_the_same_scores(servers, model):
+    client = servers[model]
     names = ["age", "paid", "city"] if model == "linear" else ["age", "city", "paid"]
     cells = [[row[name] for name in names] for row in ROWS]
     by_column = {name: [row[name] for row in ROWS] for name in names}
@@ -359,73 +353,56 @@ def test_nan_that_clients_write_is_a_gap(table):
 # Their own clients -------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def served(service):
-    """Run a server in a thread; yield its address."""
-    app = made_up_service.app_of(service)
-    config = uvicorn.Config(app, port=0, log_level="error", lifespan="off")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
-        while not server.started:
-            time.sleep(0.01)
-        yield server.servers[0].sockets[0].getsockname()[:2]
-    finally:
-        server.should_exit = True
-        thread.join(10)
-
-
 @pytest.mark.parametrize("as_bytes", [True, False])
-def test_the_client_of_triton(services, table, as_bytes):
+def test_the_client_of_triton(table, as_bytes):
     http = pytest.importorskip("tritonclient.http", reason="tritonclient[http] is not installed")
-    with served(services["table"]) as (host, port):
-        client = http.InferenceServerClient(f"{host}:{port}")
-        assert client.is_server_live()
-        assert client.is_server_ready()
-        assert client.is_model_ready("clicks")
-        about = client.get_model_metadata("clicks")
-        arrays = {
-            "age": np.array([31.0, 70, 44]),
-            "city": np.array([row["city"].encode() for row in ROWS], dtype=np.object_),
-            "paid": np.array([0.5, np.nan, 0]),
-        }
-        asked = []
-        for each in about["inputs"]:
-            array = arrays[each["name"]]
-            asked.append(http.InferInput(each["name"], [3], each["datatype"]))
-            asked[-1].set_data_from_numpy(array, binary_data=as_bytes)
-        wanted = [http.InferRequestedOutput(name, as_bytes) for name in ("score", "label")]
-        rows = [*map(dict, ROWS)]
-        rows[1]["paid"] = None
-        for outputs in (wanted, None):
-            found = client.infer("clicks", asked, request_id="a", outputs=outputs)
-            assert found.get_response()["id"] == "a"
-            assert found.as_numpy("score").tolist() == table.scores(rows)
-            labels = [
-                label.decode() if isinstance(label, bytes) else label
-                for label in found.as_numpy("label").tolist()
-            ]
-            assert labels == table.scores(rows, "label")
-        with pytest.raises(http.InferenceServerException, match="no such model"):
-            client.infer("other", asked)
-        client.close()
+    url = table.client.base_url
+    client = http.InferenceServerClient(f"{url.host}:{url.port}")
+    assert client.is_server_live()
+    assert client.is_server_ready()
+    assert client.is_model_ready("clicks")
+    about = client.get_model_metadata("clicks")
+    arrays = {
+        "age": np.array([31.0, 70, 44]),
+        "city": np.array([row["city"].encode() for row in ROWS], dtype=np.object_),
+        "paid": np.array([0.5, np.nan, 0]),
+    }
+    asked = []
+    for each in about["inputs"]:
+        array = arrays[each["name"]]
+        asked.append(http.InferInput(each["name"], [3], each["datatype"]))
+        asked[-1].set_data_from_numpy(array, binary_data=as_bytes)
+    wanted = [http.InferRequestedOutput(name, as_bytes) for name in ("score", "label")]
+    rows = [*map(dict, ROWS)]
+    rows[1]["paid"] = None
+    for outputs in (wanted, None):
+        found = client.infer("clicks", asked, request_id="a", outputs=outputs)
+        assert found.get_response()["id"] == "a"
+        assert found.as_numpy("score").tolist() == table.scores(rows)
+        labels = [
+            label.decode() if isinstance(label, bytes) else label
+            for label in found.as_numpy("label").tolist()
+        ]
+        assert labels == table.scores(rows, "label")
+    with pytest.raises(http.InferenceServerException, match="no such model"):
+        client.infer("other", asked)
+    client.close()
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_the_client_of_mlflow(services, table):
+def test_the_client_of_mlflow(table):
     reason = "mlflow-skinny is not installed"
     client = pytest.importorskip("mlflow.pyfunc.scoring_server.client", reason=reason)
     pandas = pytest.importorskip("pandas")
-    with served(services["table"]) as (host, port):
-        server = client.ScoringServerClient(host, port)
-        server.wait_server_ready(10)
-        frame = pandas.DataFrame(ROWS)
-        frame.loc[1, "paid"] = np.nan
-        rows = [*map(dict, ROWS)]
-        rows[1]["paid"] = None
-        found = server.invoke(frame).get_predictions()
-        assert found["score"].tolist() == table.scores(rows)
-        assert found["label"].tolist() == table.scores(rows, "label")
-        found = server.invoke(frame, {"output": "score"}).get_predictions("ndarray")
-        assert found.tolist() == table.scores(rows)
+    url = table.client.base_url
+    server = client.ScoringServerClient(url.host, url.port)
+    server.wait_server_ready(10)
+    frame = pandas.DataFrame(ROWS)
+    frame.loc[1, "paid"] = np.nan
+    rows = [*map(dict, ROWS)]
+    rows[1]["paid"] = None
+    found = server.invoke(frame).get_predictions()
+    assert found["score"].tolist() == table.scores(rows)
+    assert found["label"].tolist() == table.scores(rows, "label")
+    found = server.invoke(frame, {"output": "score"}).get_predictions("ndarray")
+    assert found.tolist() == table.scores(rows)

@@ -281,7 +281,7 @@ def _spoilt(data, draw):
     """Return a body that nothing may be learned from: no JSON, or a label that is none."""
     kind = draw.randrange(4)
     if kind == 0:
-        return data[: max(0, len(data) - draw.randint(1, len(data)))]
+        return data[: draw.randrange(max(1, len(data)))]
     if kind == 1:
         return data + draw.choice([b"}", b"]", b"x", b"\0", b"{}", b",", b"\xff"])
     label = written(poisoned_label(draw))

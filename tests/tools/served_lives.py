@@ -2,7 +2,9 @@
 
 import asyncio
 import io
+import itertools
 import json
+import operator
 import shutil
 import signal
 import sqlite3
@@ -27,43 +29,48 @@ class Judge:
         self.last = 0
 
     def follow(self, store):
-        """Learn from the events of a store that came since; return how many."""
+        """Learn from the events of a store that came since, in its chunks; return how many."""
         with closing(sqlite3.connect(Path(store, "store.db"))) as database:
-            rows = database.execute(
-                "SELECT number, label, row FROM events ORDER BY number"
-            ).fetchall()
-            old = database.execute("SELECT count(*) FROM events WHERE number <= ?", (self.last,))
-            assert old.fetchone()[0] == self.last, "events are gone"
-        lines = ["t,a,b,city,y"]
-        for number, label, data in rows[self.last :]:
-            assert number == self.last + 1, f"event {number} follows {self.last}"
-            row, self.last = json.loads(data), number
-            assert row["t"] not in self.serials, f"row {row} is event {number} and an earlier one"
-            self.serials[row["t"]] = number
-            cells = [
-                "" if row.get(name) is None else str(row[name]) for name in ("t", "a", "b", "city")
-            ]
-            lines.append(",".join([*cells, label]))
-        if len(lines) > 1:
-            text = io.BytesIO("\n".join([*lines, ""]).encode())
-            for chunk in open_stream(text, columns=self.model.columns, learn=False):
-                self.model.learn(chunk)
-        return len(lines) - 1
+            rows = database.execute("SELECT * FROM events ORDER BY number").fetchall()
+        assert [number for number, *_ in rows] == [*range(1, len(rows) + 1)], "events are gone"
+        news = rows[self.last :]
+        for _, chunk in itertools.groupby(news, operator.itemgetter(1)):
+            self._learn([self._read(*event) for event in chunk])
+        return len(news)
+
+    def _read(self, number, _chunk, _time, _id, label, data):
+        row, self.last = json.loads(data), number
+        assert row["t"] not in self.serials, f"row {row} is event {number} and an earlier one"
+        self.serials[row["t"]] = number
+        return ",".join([*(as_cell(row.get(name)) for name in ("t", "a", "b", "city")), label])
+
+    def _learn(self, lines):
+        text = io.BytesIO("\n".join(["t,a,b,city,y", *lines, ""]).encode())
+        how = {"learn": False, "format": "csv", "separator": ",", "decimal": "."}
+        [chunk] = open_stream(text, columns=self.model.columns, **how)
+        self.model.learn(chunk)
 
     def compare(self, file):
         """Refuse a model file that is not that of this learner, to the bit."""
         own = Path(f"{file}.own")
         self.model.write(own)
-        assert learned_of(own) == learned_of(file), (
-            f"{file} is another model after event {self.last}"
-        )
+        mine, other = learned_of(own), learned_of(file)
+        wrong = [name for name in mine.keys() | other.keys() if mine.get(name) != other.get(name)]
+        assert not wrong, f"{file} is another model after event {self.last}: {sorted(wrong)}"
+
+
+def as_cell(value):
+    """Return a value as it stands in CSV; 4.0 would be a code there, and 4 is a number."""
+    return "" if value is None else str(value).removesuffix(".0")
 
 
 def learned_of(path):
     """Return what a model file holds, but for what its last run was."""
     arrays, facts = modelfile.read(path)
     facts.pop("last_run", None)
-    return {name: (array.dtype.str, array.tobytes()) for name, array in arrays.items()}, facts
+    return facts | {
+        f"{name} {array.dtype.str} {array.shape}": array.tobytes() for name, array in arrays.items()
+    }
 
 
 def label_of(store):
@@ -147,7 +154,7 @@ class Life:
         check_ledger(self.ledger, self.judge, copy)
         if replay:
             file = self.folder / "replayed.model"
-            run_here(["replay", copy, "-o", file])
+            run_here(["replay", copy, "-o", file, "--quiet"])
             self.judge.compare(file)
         return news
 

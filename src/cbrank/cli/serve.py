@@ -10,6 +10,7 @@ from cbrank.cli.options import MOST, Duration, Size, together
 
 _LIMITS = together(
     click.option("--max-body", type=Size(), default="16MiB", show_default=True, help="Of a request."),
+    click.option("--max-model", type=Size(), default="256MiB", show_default=True, help="Of POST /model."),
     click.option(
         "--max-rows", type=click.IntRange(1, MOST), default=10_000, show_default=True,
         help="Of a request.",
@@ -134,7 +135,8 @@ def command(model: Path | None, check: Path | None, **options: Any) -> None:
     from cbrank.serving.writer import Settings  # noqa: PLC0415
 
     limits = Limits(
-        body=options["max_body"], rows=options["max_rows"], columns=options["max_columns"],
+        body=options["max_body"], model=options["max_model"], rows=options["max_rows"],
+        columns=options["max_columns"],
         connections=options["max_connections"], rate=options["rate"], seconds=options["timeout"],
     )  # fmt: skip
     settings = Settings(

@@ -8,7 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from cbrank.serving.protocols import BINARY, said
+from cbrank.serving.protocols import said
+from cbrank.serving.rules import BYTES, MODEL
 
 if TYPE_CHECKING:
     from cbrank.serving.service import Service
@@ -38,12 +39,12 @@ def routes(service: "Service") -> list[BaseRoute]:
         }
         if _is_known(headers["ETag"], request.headers.get("If-None-Match", "")):
             return Response(None, 304, headers)
-        return Response(file, 200, headers, BINARY)
+        return Response(file, 200, headers, BYTES)
 
     async def take(request: Request) -> Response:
         return said(await service.replace(request.scope["state"]["body"]))
 
-    return [Route("/model", give), Route("/model", take, methods=["POST"])]
+    return [Route(MODEL, give), Route(MODEL, take, methods=["POST"])]
 
 
 def _is_known(tag: str, given: str) -> bool:

@@ -1,22 +1,22 @@
 """What the service answers to, as an OpenAPI document for its model."""
 
 import asyncio
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from cbrank import __version__
-from cbrank.serving.protocols import BINARY, CSV, JSON, said
+from cbrank.serving.protocols import said
+from cbrank.serving.rules import BYTES, JSON, RULES, Rule
 from cbrank.serving.schemas import Schemas, ref
 
 if TYPE_CHECKING:
     from cbrank.serving.service import Service
 
-_TEXT, _HTML, _EVENTS = "text/plain", "text/html", "text/event-stream"
 _ERRORS = {
     400: "The request is malformed; nothing was done.",
     401: "There is no token, or a wrong one.",
@@ -33,116 +33,74 @@ _ALL = (401, 403, 408, 429, 503)
 _SENT = (400, 413, 415)  # for what has a body
 
 
-@dataclass(frozen=True)
-class Operation:
-    """An endpoint: its method, path, what it does and takes and gives.
+class Operation(NamedTuple):
+    """What an endpoint does, takes and gives; the rules tell who may, and the types of its body.
 
     Parameters
     ----------
-    method, path : str
-        Where it is.
     summary : str
         What it does.
-    answers : mapping of str to str
-        The schema of the answer by its media type.
-    role : str, default="score"
-        Who may; "" if nobody is asked.
-    takes : mapping of str to str, optional
-        The schema of the body by its media type.
+    gives : str, default="Object"
+        The schema of the answer.
+    media_type : str, default="application/json"
+        The type of the answer.
+    takes : str, optional
+        The schema of a body of JSON.
+    parameters : tuple of str, default=()
+        Names of its parameters, beside those in its path.
     errors : tuple of int, default=()
         Statuses of errors beside those that all have.
-    parameters : tuple of str, default=()
-        Names of its parameters.
     """
 
-    method: str
-    path: str
     summary: str
-    answers: Mapping[str, str]
-    role: str = "score"
-    takes: Mapping[str, str] | None = None
-    errors: tuple[int, ...] = ()
+    gives: str = "Object"
+    media_type: str = JSON
+    takes: str = ""
     parameters: tuple[str, ...] = ()
+    errors: tuple[int, ...] = ()
 
 
-_MODEL = "/v2/models/{name}"
-OPERATIONS = (
-    Operation(
-        "post",
-        "/score",
-        "Score rows; with `remember`, keep them for labels that come later.",
-        {JSON: "Scores"},
-        takes={JSON: "ScoreRequest"},
-        errors=(409,),
-        parameters=("key",),
-    ),
-    Operation(
-        "post",
-        "/learn",
-        "Learn from rows with labels, or from labels of rows that were remembered. The answer "
-        "comes when they are on the disk.",
-        {JSON: "Learned"},
-        "learn",
-        takes={JSON: "LearnRequest"},
-        errors=(404, 409),
-        parameters=("key",),
-    ),
-    Operation(
-        "get", "/model", "The model as a file.", {BINARY: "File"}, "admin", parameters=("tag",)
-    ),
-    Operation(
-        "post",
-        "/model",
-        "Serve the model of this file from now on.",
-        {JSON: "Object"},
-        "admin",
-        takes={BINARY: "File"},
-    ),
-    Operation("get", "/metrics", "Numbers for Prometheus.", {_TEXT: "Text"}),
-    Operation("get", "/", "A page that shows how the model does.", {_HTML: "Text"}),
-    Operation("get", "/events", "What the page shows, every second.", {_EVENTS: "Text"}),
-    Operation("get", "/openapi.json", "This document.", {JSON: "Object"}),
-    Operation("get", "/v2", "What this server is.", {JSON: "Object"}),
-    Operation("get", "/v2/health/live", "Whether the server runs.", {JSON: "Object"}, ""),
-    Operation("get", "/v2/health/ready", "Whether it can score.", {JSON: "Object"}, ""),
-    Operation(
-        "get",
-        _MODEL,
-        "The tensors that the model takes and gives.",
-        {JSON: "Metadata"},
-        errors=(404,),
-        parameters=("name",),
-    ),
-    Operation(
-        "get",
-        f"{_MODEL}/ready",
-        "Whether the model can score.",
-        {JSON: "Object"},
-        errors=(404,),
-        parameters=("name",),
-    ),
-    Operation(
-        "post",
-        f"{_MODEL}/infer",
-        "Score rows given as tensors: one for each column, or one named `input` with all columns "
-        "in their order. NaN, null, empty texts and tensors that are not sent are gaps. Tensors may "
-        "be bytes after the JSON (the extension `binary_tensor_data`).",
-        {JSON: "InferAnswer"},
-        takes={JSON: "InferRequest"},
-        errors=(404,),
-        parameters=("name",),
-    ),
-    Operation("get", "/ping", "Whether the server runs.", {JSON: "Text"}, ""),
-    Operation("get", "/health", "Whether the server runs.", {JSON: "Text"}, ""),
-    Operation("get", "/version", "The version of cbrank.", {_TEXT: "Text"}),
-    Operation(
-        "post",
-        "/invocations",
-        "Score the rows of a data frame as clients of MLflow send it.",
-        {JSON: "Predictions"},
-        takes={JSON: "Invocation", CSV: "Text"},
-    ),
+_INFER = (
+    "Score rows given as tensors: one for each column, or one named `input` with all columns in their "
+    "order. NaN, null, empty texts and tensors that are not sent are gaps. Tensors may be bytes "
+    "after the JSON (the extension `binary_tensor_data`)."
 )
+_LEARN = (
+    "Learn from rows with labels, or from the labels of rows that were remembered. The answer comes "
+    "when they are on the disk."
+)
+OPERATIONS = {
+    "POST /score": Operation(
+        "Score rows; with `remember`, keep them for labels that come later.",
+        "Scores",
+        takes="ScoreRequest",
+        parameters=("key",),
+        errors=(409,),
+    ),
+    "POST /learn": Operation(
+        _LEARN, "Learned", takes="LearnRequest", parameters=("key",), errors=(404, 409)
+    ),
+    "GET /model": Operation("The model as a file.", "", BYTES, parameters=("tag",)),
+    "POST /model": Operation("Serve the model of this file from now on."),
+    "GET /metrics": Operation("Numbers for Prometheus.", "Text", "text/plain"),
+    "GET /": Operation("A page that shows how the model does.", "Text", "text/html"),
+    "GET /events": Operation("What the page shows, every second.", "Text", "text/event-stream"),
+    "GET /openapi.json": Operation("This document."),
+    "GET /v2": Operation("What this server is."),
+    "GET /v2/health/live": Operation("Whether the server runs."),
+    "GET /v2/health/ready": Operation("Whether it can score."),
+    "GET /v2/models/{model}": Operation("The tensors that the model takes and gives.", "Metadata"),
+    "GET /v2/models/{model}/ready": Operation("Whether the model can score."),
+    "POST /v2/models/{model}/infer": Operation(_INFER, "InferAnswer", takes="InferRequest"),
+    "GET /ping": Operation("Whether the server runs.", ""),
+    "GET /health": Operation("Whether the server runs.", ""),
+    "GET /version": Operation("The version of cbrank.", "Text", "text/plain"),
+    "POST /invocations": Operation(
+        "Score the rows of a data frame as clients of MLflow send it.",
+        "Predictions",
+        takes="Invocation",
+    ),
+}
 
 
 def routes(service: "Service") -> list[BaseRoute]:
@@ -179,9 +137,13 @@ def document(service: "Service") -> dict[str, Any]:
         For JSON.
     """
     about = Schemas(service)
+    examples = about.examples()
     paths: dict[str, Any] = {}
-    for each in OPERATIONS:
-        paths.setdefault(each.path, {})[each.method] = _operation(each, about.examples())
+    for rule in RULES:
+        operation = OPERATIONS.get(f"{rule.method} {rule.path}")
+        if operation is not None:
+            told = _told(operation, rule, examples)
+            paths.setdefault(rule.path, {})[rule.method.lower()] = told
     return {
         "openapi": "3.1.0",
         "info": {
@@ -208,44 +170,47 @@ def document(service: "Service") -> dict[str, Any]:
     }
 
 
-def _operation(each: Operation, examples: Mapping[str, Any]) -> dict[str, Any]:
+def _told(operation: Operation, rule: Rule, examples: Mapping[str, Any]) -> dict[str, Any]:
+    body = {"schema": ref(operation.gives)} if operation.gives else {}
+    done = {"description": "Done.", "content": {operation.media_type: body}}
+    errors = [*operation.errors, *(_SENT if rule.types else ()), *(_ALL if rule.role else ())]
+    parameters = [*operation.parameters]
+    if "{model}" in rule.path:
+        errors.append(404)
+        parameters.append("model")
     told: dict[str, Any] = {
-        "operationId": _identifier(each),
-        "summary": each.summary,
-        "responses": {"200": {"description": "Done.", "content": _content(each.answers, {})}},
+        "operationId": _identifier(rule),
+        "summary": operation.summary,
+        "parameters": [{"$ref": f"#/components/parameters/{name}"} for name in parameters],
+        "responses": {
+            "200": done,
+            **{str(code): {"$ref": f"#/components/responses/{code}"} for code in sorted(errors)},
+        },
     }
-    errors = [*each.errors, *(_SENT if each.takes else ()), *(_ALL if each.role else ())]
-    told["responses"] |= {
-        str(code): {"$ref": f"#/components/responses/{code}"} for code in sorted(errors)
-    }
-    if "tag" in each.parameters:
+    if "tag" in parameters:
         told["responses"]["304"] = {"description": "The model is that of the given tag."}
-    if each.role:
-        told["description"] = f"For tokens whose role is {each.role} or more."
+    if rule.role:
+        told["description"] = f"For tokens whose role is {rule.role} or more."
     else:
         told["security"] = []
-    if each.parameters:
-        told["parameters"] = [
-            {"$ref": f"#/components/parameters/{name}"} for name in each.parameters
-        ]
-    if each.takes:
-        told["requestBody"] = {"required": True, "content": _content(each.takes, examples)}
+    if rule.types:
+        content = {kind: _body(kind, operation.takes, examples) for kind in rule.types if kind}
+        told["requestBody"] = {"required": True, "content": content}
     return told
 
 
-def _identifier(each: Operation) -> str:
-    words = [word for word in each.path.replace("{", "").replace("}", "").split("/") if word]
-    return "_".join([each.method, *(word.partition(".")[0] for word in words or ["page"])])
+def _identifier(rule: Rule) -> str:
+    words = re.findall("[a-z0-9]+", rule.path) or ["page"]
+    return "_".join([rule.method.lower(), *words])
 
 
-def _content(schemas: Mapping[str, str], examples: Mapping[str, Any]) -> dict[str, Any]:
-    content: dict[str, Any] = {}
-    for media_type, name in schemas.items():
-        content[media_type] = {"schema": ref(name)} if name != "File" else {}
-        found = examples.get(f"{name} {media_type}", {})
-        if found:
-            content[media_type]["examples"] = {key: {"value": each} for key, each in found.items()}
-    return content
+def _body(kind: str, takes: str, examples: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is said of a body of one type; of bytes, nothing is."""
+    if kind == BYTES:
+        return {}
+    schema = takes if kind == JSON else "Text"
+    found = {name: {"value": example} for name, example in examples.get(schema, {}).items()}
+    return {"schema": ref(schema), "examples": found}
 
 
 def _error(sentence: str) -> dict[str, Any]:
@@ -254,8 +219,8 @@ def _error(sentence: str) -> dict[str, Any]:
 
 def _parameters(name: str) -> dict[str, Any]:
     return {
-        "name": {
-            "name": "name",
+        "model": {
+            "name": "model",
             "in": "path",
             "required": True,
             "schema": {"type": "string", "enum": [name]},

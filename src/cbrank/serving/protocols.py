@@ -14,19 +14,20 @@ from starlette.routing import BaseRoute, Route
 from cbrank import __version__
 from cbrank.serving import tensors
 from cbrank.serving.errors import Refused
+from cbrank.serving.limits import Limits
+from cbrank.serving.rules import BYTES, JSON
 from cbrank.serving.signature import NUMBER, column_kinds, column_names, output_names
 from cbrank.serving.tensors import ALL, Rows
 from cbrank.streams.objects import Cell
 
 if TYPE_CHECKING:
-    from cbrank.serving.limits import Limits
     from cbrank.serving.service import Service
 
-JSON, CSV, BINARY = "application/json", "text/csv", "application/octet-stream"
+CSV = "text/csv"
 _JSON_LENGTH = "Inference-Header-Content-Length"
 
 
-def routes(service: "Service", limits: "Limits") -> list[BaseRoute]:
+def routes(service: "Service", limits: Limits) -> list[BaseRoute]:
     """Return the endpoints of both protocols.
 
     Parameters
@@ -42,7 +43,7 @@ def routes(service: "Service", limits: "Limits") -> list[BaseRoute]:
         The endpoints.
     """
     v2, mlflow = OpenInference(service, limits), MLflow(service, limits)
-    model = "/v2/models/{name}"
+    model = "/v2/models/{model}"
     return [
         Route("/v2", v2.server),
         Route("/v2/health/live", v2.live),
@@ -80,8 +81,10 @@ def said(answer: Any, status: int = 200) -> Response:
 
 
 async def _scored(
-    service: "Service", limits: "Limits", request: Request, rows: Rows
+    service: "Service", limits: Limits, request: Request, rows: Rows
 ) -> list[dict[str, Any]]:
+    if not rows:
+        raise Refused(400, "There are no rows: give at least one.")
     if len(rows) > limits.rows:
         raise Refused(413, tensors.too_many(len(rows), limits.rows))
     widest = max(map(len, rows), default=0)
@@ -109,7 +112,7 @@ class OpenInference:
         How many rows and columns a request may have.
     """
 
-    def __init__(self, service: "Service", limits: "Limits") -> None:
+    def __init__(self, service: "Service", limits: Limits) -> None:
         self.service, self.limits = service, limits
 
     async def server(self, request: Request) -> Response:  # noqa: ARG002
@@ -129,13 +132,13 @@ class OpenInference:
         """Say which tensors the model takes and gives."""
         service = self._known(request)
         if service.model.columns.numeric_ is None:
-            inputs = [_tensor(ALL, "FP64", -1, len(column_names(service.model)))]
+            inputs = [_tensor(ALL, "FP64", -1, len(column_names(service)))]
         else:
             kinds = await asyncio.to_thread(column_kinds, service)
             inputs = [
                 _tensor(name, "FP64" if kind == NUMBER else "BYTES") for name, kind in kinds.items()
             ]
-        outputs = [_tensor(name, tensors.output_type(name)) for name in output_names(service.model)]
+        outputs = [_tensor(name, tensors.output_type(name)) for name in output_names(service)]
         about = {"name": service.name, "platform": "cbrank", "inputs": inputs, "outputs": outputs}
         return said(about)
 
@@ -154,22 +157,22 @@ class OpenInference:
         asked, cells = tensors.read_request(
             request.scope["state"]["body"],
             request.headers.get(_JSON_LENGTH),
-            self.limits.rows,
+            self.limits,
         )
-        outputs = output_names(service.model)
+        outputs = output_names(service)
         tensors.refuse_other_outputs(asked.outputs or [], outputs)
         model = service.model
         sparse = model.columns.numeric_ is None
-        rows = tensors.rows_of(asked, cells, column_names(model), sparse=sparse)
+        rows = tensors.rows_of(asked, cells, column_names(service), sparse=sparse)
         found = await _scored(service, self.limits, request, rows)
         columns = {name: [row[name] for row in found] for name in outputs}
         answer = tensors.answer(service.name, asked, columns)
         if answer.header is None:
             return Response(answer.body, media_type=JSON)
-        return Response(answer.body, 200, {_JSON_LENGTH: str(answer.header)}, BINARY)
+        return Response(answer.body, 200, {_JSON_LENGTH: str(answer.header)}, BYTES)
 
     def _known(self, request: Request) -> "Service":
-        if request.path_params["name"] != self.service.name:
+        if request.path_params["model"] != self.service.name:
             raise Refused(404, f"There is no such model: this server has {self.service.name!r}.")
         return self.service
 
@@ -215,7 +218,7 @@ class MLflow:
         How many rows and columns a request may have.
     """
 
-    def __init__(self, service: "Service", limits: "Limits") -> None:
+    def __init__(self, service: "Service", limits: Limits) -> None:
         self.service, self.limits = service, limits
 
     async def ping(self, request: Request) -> Response:  # noqa: ARG002
@@ -229,7 +232,7 @@ class MLflow:
     async def invocations(self, request: Request) -> Response:
         """Score the rows of a data frame."""
         body: bytes = request.scope["state"]["body"]
-        names = column_names(self.service.model)
+        names = column_names(self.service)
         if request.headers["Content-Type"].lower().startswith(CSV):
             rows, output = self._from_csv(body, names), None
         else:
@@ -240,7 +243,7 @@ class MLflow:
 
     def _output(self, asked: Invocation) -> str | None:
         params = asked.params or {}
-        known = output_names(self.service.model)
+        known = output_names(self.service)
         output = params.get("output")
         if {*params} - {"output"} or output not in (None, *known):
             raise Refused(400, f"`params` may have `output`, one of {', '.join(known)}.")

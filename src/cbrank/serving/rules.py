@@ -4,7 +4,6 @@ import functools
 import re
 from collections.abc import MutableMapping
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl
 
 from cbrank.serving.errors import Refused
 from cbrank.serving.tokens import ROLES, Tokens
@@ -14,15 +13,20 @@ Headers = dict[bytes, bytes]
 
 JSON = "application/json"
 BYTES = "application/octet-stream"
+MODEL = "/model"
 
 
 class Rule(NamedTuple):
-    """Who may use a path by a method, and the types of body that it takes; "" is none given."""
+    """Who may use a path by a method, and the types of body that it takes; "" is none given.
+
+    A body that is mixed may have bytes after its JSON, whose depth the endpoint looks at.
+    """
 
     method: str
     path: str
     role: str | None
     types: tuple[str, ...] = ()
+    mixed: bool = False
 
 
 # All that can be reached: what is not here is answered by 404 or 405, so a route that is forgotten is
@@ -35,7 +39,7 @@ RULES = (
     Rule("GET", "/openapi.json", "score"),
     Rule("GET", "/ping", None),
     Rule("GET", "/health", None),
-    Rule("GET", "/version", None),
+    Rule("GET", "/version", "score"),
     Rule("GET", "/v2/health/live", None),
     Rule("GET", "/v2/health/ready", None),
     Rule("GET", "/v2", "score"),
@@ -44,17 +48,17 @@ RULES = (
     Rule("GET", "/v2/models/{model}/versions/{version}", "score"),
     Rule("GET", "/v2/models/{model}/versions/{version}/ready", "score"),
     # Clients of this protocol leave the type out, or send numbers after the JSON.
-    Rule("POST", "/v2/models/{model}/infer", "score", (JSON, BYTES, "")),
-    Rule("POST", "/v2/models/{model}/versions/{version}/infer", "score", (JSON, BYTES, "")),
+    Rule("POST", "/v2/models/{model}/infer", "score", (JSON, BYTES, ""), mixed=True),
+    Rule("POST", "/v2/models/{model}/versions/{version}/infer", "score", (JSON, BYTES, ""), True),
     Rule("POST", "/invocations", "score", (JSON, "text/csv")),
     Rule("POST", "/score", "score", (JSON,)),
     Rule("POST", "/learn", "learn", (JSON,)),
-    Rule("GET", "/model", "admin"),
-    Rule("POST", "/model", "admin", (BYTES,)),
+    Rule("GET", MODEL, "admin"),
+    Rule("POST", MODEL, "admin", (BYTES,)),
 )
 # Browsers send no headers of ours with the events of the page.
 _TOKEN_IN_QUERY = ("/events",)
-_LONGEST_QUERY = 1024
+_IN_QUERY = re.compile(rb"(?:\A|&)token=([^&]*)")
 _RANKS = {None: -1} | {role: rank for rank, role in enumerate(ROLES)}
 _AS_WRITTEN = {kind.encode(): kind for kind in (JSON, BYTES)}
 
@@ -153,9 +157,9 @@ def _token(scope: Scope, headers: Headers) -> bytes:
     scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
     if scheme.lower() == b"bearer":
         return token.strip()
-    query: bytes = scope.get("query_string", b"")
-    if scope["path"] in _TOKEN_IN_QUERY and len(query) <= _LONGEST_QUERY:
-        return dict(parse_qsl(query)).get(b"token", b"")
+    if scope["path"] in _TOKEN_IN_QUERY:
+        found = _IN_QUERY.search(scope.get("query_string", b""))
+        return found[1] if found else b""
     return b""
 
 

@@ -5,7 +5,6 @@ from itertools import chain, islice
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from cbrank.serving.protocols import CSV, JSON
 from cbrank.serving.signature import NUMBER, column_kinds, output_names
 from cbrank.serving.tensors import DATATYPES
 
@@ -114,7 +113,7 @@ class Schemas:
     def __init__(self, service: "Service") -> None:
         self.columns = service.model.columns
         self.label, self.classes = service.label, self.columns.classes_
-        self.outputs = output_names(service.model)
+        self.outputs = output_names(service)
         self.is_sparse = self.columns.numeric_ is None
         self.kinds = {} if self.is_sparse else column_kinds(service)
         self.width = self.columns.width_
@@ -122,7 +121,7 @@ class Schemas:
 
     def all(self) -> dict[str, Schema]:
         """Return all schemas by name."""
-        row = self._row()
+        row = {"additionalProperties": ref("Cell"), **self._row()}
         if self.id is not None:
             row["properties"][self.id] = {**_ID, "description": "Comes back with the score."}
         label = {"enum": [*chain.from_iterable(map(_ways_to_write, self.classes))]}
@@ -130,10 +129,8 @@ class Schemas:
         labelled["required"] = [*row.get("required", ()), self.label]
         numbers = {name: {"type": ["number", "null"]} for name in ("score", "proba", "std")}
         score = {"id": _TEXTUAL, **numbers, "label": _TEXTUAL}
-        rows, labels = (
-            _list(ref("LabelledRow"), minItems=1),
-            _object({"id": _ID, "label": label}, "id", "label"),
-        )
+        rows = _list(ref("LabelledRow"), minItems=1)
+        labels = _object({"id": _ID, "label": label}, "id", "label", additionalProperties=False)
         return {
             "Error": _object({"error": _TEXTUAL}, "error"),
             "Object": {"type": "object"},
@@ -200,7 +197,7 @@ class Schemas:
         params = _object(
             {
                 "output": {
-                    "enum": self.outputs,
+                    "enum": [*self.outputs, None],
                     "description": "What each prediction is; by default all of them.",
                 }
             },
@@ -225,25 +222,25 @@ class Schemas:
     # Examples ------------------------------------------------------------------------------------
 
     def examples(self) -> dict[str, dict[str, Any]]:
-        """Return requests that work, by schema and media type; none if they would be too long."""
+        """Return requests that work, by schema; none if they would be too long."""
         if len(self.kinds) > _MOST_COLUMNS and not self.columns.AS_THEY_COME:
             return {}
         row = self.row()
         names, cells = [*row], [*row.values()]
         tensors = [_tensor(name, cell) for name, cell in row.items()]
         return {
-            f"ScoreRequest {JSON}": {
+            "ScoreRequest": {
                 "rows": {"rows": [row]},
                 "remembered": {"rows": [row], "remember": True, "ids": ["example"]},
             },
-            f"LearnRequest {JSON}": {
+            "LearnRequest": {
                 "rows": {"rows": [row | {self.label: self.classes[-1]}]},
                 "labels": {"labels": [{"id": "example", "label": self.classes[0]}]},
             },
-            f"InferRequest {JSON}": {
+            "InferRequest": {
                 "columns": {"inputs": tensors, "outputs": [{"name": "score"}]},
             },
-            f"Invocation {JSON}": {
+            "Invocation": {
                 "records": {"dataframe_records": [row]},
                 "split": {"dataframe_split": {"columns": names, "data": [cells]}},
                 "scores": {
@@ -251,7 +248,7 @@ class Schemas:
                     "params": {"output": "score"},
                 },
             },
-            f"Text {CSV}": {"table": _line(names) + _line(cells)},
+            "Text": {"table": _line(names) + _line(cells)},
         }
 
     def row(self) -> dict[str, Any]:

@@ -3,11 +3,9 @@
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
-from cbrank.inspection.scoring import knows_confidence
-from cbrank.training.model import Model
-
 if TYPE_CHECKING:
     from cbrank.serving.service import Service
+
 
 NUMBER, WORD = "number", "word"
 
@@ -44,20 +42,20 @@ class Indices(Collection[str]):
         return sound and int(text) in self._numbers and str(int(text)) == text
 
 
-def column_names(model: Model) -> Collection[str]:
-    """Return the names of the columns that a model takes, in order.
+def column_names(service: "Service") -> Collection[str]:
+    """Return the names of the columns that a service's model takes, in order.
 
     Parameters
     ----------
-    model : Model
-        The model.
+    service : Service
+        What scores.
 
     Returns
     -------
     collection of str
         Names; the indices of features if the model learned from svmlight text.
     """
-    columns = model.columns
+    columns = service.model.columns
     if columns.numeric_ is None:
         return Indices(0 if columns.zero_based else 1, columns.width_)
     return dict.fromkeys([*columns.numeric_, *columns.categorical])
@@ -77,7 +75,7 @@ def column_kinds(service: "Service") -> dict[str, str]:
         "number" or "word", which is all that is no number, by name.
     """
     model = service.model
-    kinds: dict[str, str] = dict.fromkeys(column_names(model), NUMBER)
+    kinds: dict[str, str] = dict.fromkeys(column_names(service), NUMBER)
     if model.takes_tables():
         with service.lock:
             decided = model.ranker.encoder_.kinds_
@@ -85,17 +83,17 @@ def column_kinds(service: "Service") -> dict[str, str]:
     return kinds | dict.fromkeys(model.columns.categorical, WORD)
 
 
-def output_names(model: Model) -> list[str]:
-    """Return what a model says of a row.
+def output_names(service: "Service") -> list[str]:
+    """Return what a service's model says of a row.
 
     Parameters
     ----------
-    model : Model
-        The model.
+    service : Service
+        What scores.
 
     Returns
     -------
     list of str
         Keys of an answer to `score`.
     """
-    return ["score", "proba", *(["std"] if knows_confidence(model) else []), "label"]
+    return ["score", "proba", *(["std"] if service.served.with_std else []), "label"]

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from cbrank.serving.errors import Refused
+from cbrank.serving.limits import Limits, refuse_too_deep
 from cbrank.streams.objects import Cell
 
 T = TypeVar("T")
@@ -117,7 +118,7 @@ def _without_nan(body: bytes) -> bytes:
 
 
 def read_request(
-    body: bytes, header: str | None, most: int
+    body: bytes, header: str | None, limits: Limits
 ) -> tuple[Request, dict[str, list[Cell]]]:
     """Return a request and the cells of its tensors in the order of their rows.
 
@@ -127,8 +128,8 @@ def read_request(
         JSON, and after it the bytes of binary tensors.
     header : str or None
         The length of the JSON if it is not all.
-    most : int
-        How many rows there may be.
+    limits : Limits
+        How many rows there may be, and how deep JSON may be.
 
     Returns
     -------
@@ -145,16 +146,17 @@ def read_request(
     Examples
     --------
     >>> tensor = b'{"name": "age", "shape": [2], "datatype": "FP64", "data": [31, null]}'
-    >>> read_request(b'{"inputs": [' + tensor + b"]}", None, 10)[1]
+    >>> read_request(b'{"inputs": [' + tensor + b"]}", None, Limits())[1]
     {'age': [31.0, None]}
     """
     length = len(body) if header is None else _header_length(header, len(body))
+    refuse_too_deep(body[:length], limits.depth)
     request, rest = decoded(body[:length], Request), memoryview(body)[length:]
     cells: dict[str, list[Cell]] = {}
     for tensor in request.inputs:
         if tensor.name in cells:
             raise Refused(400, f"The tensor {tensor.name[:40]!r} comes twice.")
-        count = _count(tensor, most)
+        count = _count(tensor, limits.rows)
         size = tensor.parameter("binary_data_size")
         if size is None:
             cells[tensor.name] = _from_json(tensor, count)
