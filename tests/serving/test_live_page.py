@@ -13,12 +13,17 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 from browsing import CUT_OFF, need_browser, opened_browser, show, use_screen
 
 import cbrank
+
+for package in ("httptools", "httpx", "msgspec", "starlette", "uvicorn"):
+    pytest.importorskip(package)
+
+import httpx
+
 from cbrank.serving import page
 from cbrank.serving.counts import Counts
 from cbrank.serving.drift import Interval, calibration, path, verdict
@@ -99,7 +104,7 @@ def test_a_long_path_is_thinned_out():
     ("recent", "word"),
     [
         (Interval(0.79, 0.76, 0.82), "steady"),
-        (Interval(0.768, 0.745, 0.79), "steady"),  # apart at 95%, as one window in twenty is
+        (Interval(0.768, 0.745, 0.79), "steady"),  # apart at 95%, as they are now and then
         (Interval(0.70, 0.67, 0.73), "falling"),
         (Interval(0.90, 0.88, 0.92), "rising"),
         (Interval(math.nan, math.nan, math.nan), "none"),
