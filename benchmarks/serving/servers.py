@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.comparison import table_path, why_no_table
 from cbrank import datasets
+from cbrank.features.table import number_text
 
 _START = 60.0  # seconds: a server that has not answered by then never will
 
@@ -56,7 +57,8 @@ class Served(NamedTuple):
             with path.open("w", encoding="utf-8", newline="") as file:
                 rows = csv.writer(file)
                 rows.writerow([*(f"x{at + 1}" for at in range(X.shape[1])), self.label])
-                rows.writerows([*row, label] for row, label in zip(X.tolist(), y, strict=True))
+                for row, label in zip(X.tolist(), y.tolist(), strict=True):
+                    rows.writerow([*map(number_text, row), label])
         else:
             with lzma.open(table_path(self.source)) as packed, path.open("wb") as plain:
                 shutil.copyfileobj(packed, plain)
