@@ -17,6 +17,7 @@ for package in ("httptools", "httpx", "msgspec", "starlette", "uvicorn"):
 from benchmarks.serving.servers import running
 from cbrank.cli.serve import command as serve
 from cbrank.serving.limits import Limits
+from cbrank.serving.rules import RULES
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "serving.md").read_text("utf-8")
@@ -95,6 +96,20 @@ def test_limits_are_those_of_the_command_and_of_the_guard():
     for option, value in of_guard.items():
         told = types[option].convert(found[option], None, None) if option else int(found[option])
         assert told == value, option
+
+
+def test_paths_and_roles_are_those_of_the_rules():
+    told = {
+        request.strip("` "): row[3]
+        for row in rows_under("Run it")
+        for request in row[0].split(", ")
+    }
+    rules = {
+        f"{rule.method} {rule.path.replace('{model}', 'churn')}": rule.role or "nobody is asked"
+        for rule in RULES
+        if "{version}" not in rule.path and "{file}" not in rule.path
+    }
+    assert told == rules
 
 
 def test_statuses_are_those_of_the_code():
