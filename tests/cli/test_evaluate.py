@@ -122,7 +122,7 @@ Bonn       53          4   7.55%  0.9617  0.8581 to 0.9905
 def test_the_numbers_are_those_of_the_library(model, data):
     found = json.loads(run("evaluate", model, data, "--json").stdout)
     opened = Model.open(model)
-    scores, p = opened.scores(ROWS), opened.probabilities(ROWS)
+    scores, p = opened.scores(ROWS), opened.judge(ROWS).probabilities
     called = scores > 0
     auc = auc_interval(Y, scores)
     best = optimal_operating_point(Y, scores)

@@ -63,12 +63,17 @@ def opened_browser(profile):
         yield browser
 
 
-def show(browser, address, *, width=1280, scheme="light"):
-    """Open a page on a screen of some width, light or dark."""
+def use_screen(browser, *, width=1280, scheme="light"):
+    """Have a screen of some width, light or dark."""
     metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width == PHONE}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+
+def show(browser, address, *, width=1280, scheme="light"):
+    """Open a page on a screen of some width, light or dark."""
+    use_screen(browser, width=width, scheme=scheme)
     browser.get(address)
 
 

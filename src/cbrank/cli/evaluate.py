@@ -162,14 +162,15 @@ def _scored(
     """Return labels, scores and probabilities; refuse rows of one class."""
     import numpy as np  # noqa: PLC0415
 
-    from cbrank.inspection.scoring import finite_scores  # noqa: PLC0415
+    from cbrank.inspection.scoring import judge  # noqa: PLC0415
 
     labels, scores, chances = [np.zeros(0, np.int8)], [np.zeros(0)], [np.zeros(0)]
     for chunk in files.read_chunks(model, data, options, labels=True):
         assert chunk.y is not None
         labels.append(chunk.y.astype(np.int8))
-        scores.append(finite_scores(model, chunk.X)[0])
-        chances.append(model.probabilities(chunk.X))
+        judged = judge(model, chunk.X)
+        scores.append(judged.scores)
+        chances.append(judged.probabilities)
         if by is not None:
             if chunk.ids is None:
                 name = chunk.position.files[chunk.position.file].name

@@ -193,7 +193,7 @@ def _held_out(run: "Run") -> dict[str, Any]:
     """Return how well the rows that were never learned from are ranked."""
     import numpy as np  # noqa: PLC0415
 
-    from cbrank.inspection.scoring import finite_scores  # noqa: PLC0415
+    from cbrank.inspection.scoring import judge  # noqa: PLC0415
 
     if run.holdout is None:
         return {}
@@ -201,8 +201,9 @@ def _held_out(run: "Run") -> dict[str, Any]:
     for chunk in run.held_out():
         assert chunk.y is not None
         labels.append(chunk.y.astype(np.int8))
-        scores.append(finite_scores(run.model, chunk.X)[0])
-        chances.append(run.model.probabilities(chunk.X))
+        judged = judge(run.model, chunk.X)
+        scores.append(judged.scores)
+        chances.append(judged.probabilities)
     return evaluated(np.concatenate(labels), np.concatenate(scores), np.concatenate(chances))
 
 

@@ -77,6 +77,51 @@ class RowsOrShare(click.ParamType["int | Fraction"]):
 _DECIMAL, _DIGITS = re.compile(r"[0-9]{0,9}(\.[0-9]{1,18})?", re.ASCII), re.compile(r"[0-9]{1,10}")
 
 
+class Duration(click.ParamType[float]):
+    """A time with its unit, in seconds.
+
+    Examples
+    --------
+    >>> Duration()("90d"), Duration()("500ms")
+    (7776000.0, 0.5)
+    """
+
+    name = "time"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        found = _TIME.fullmatch(str(value))
+        seconds = int(found[1]) * _UNITS[found[2]] if found else 0.0
+        if not 0.0 < seconds <= _CENTURY:
+            self.fail(f"{value!r} is not a time such as 30s, 10m, 12h or 90d.", param, ctx)
+        return seconds
+
+
+class Size(click.ParamType[int]):
+    """A number of bytes, with or without a unit.
+
+    Examples
+    --------
+    >>> Size()("16MiB"), Size()("4096")
+    (16777216, 4096)
+    """
+
+    name = "size"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        if isinstance(value, int):
+            return value
+        found = _SIZE.fullmatch(value)
+        size = int(found[1]) * 1024 ** " KMGT".index(found[2] or " ") if found else 0
+        if not 0 < size < 2**60:
+            self.fail(f"{value!r} is not a size such as 4096, 16MiB or 1GiB.", param, ctx)
+        return size
+
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_TIME, _SIZE = re.compile(r"([0-9]{1,9})(ms|[smhd])"), re.compile(r"([0-9]{1,15})(?:([KMGT])iB)?")
+_CENTURY = 100 * 365 * 86400.0  # calendars end somewhere
+
+
 # From a table of parameters -----------------------------------------------------------------------
 
 

@@ -25,8 +25,8 @@ from cbrank.parameters import CBR, ENCODING
 if TYPE_CHECKING:
     from cbrank.training import Model
 
-_LEARNER = tuple(parameter.name for parameter in (*ENCODING, *CBR) if parameter.is_option)
-_SHAPES: dict[str, dict[str, Any]] = {
+LEARNER = tuple(parameter.name for parameter in (*ENCODING, *CBR) if parameter.is_option)
+SHAPES: dict[str, dict[str, Any]] = {
     "auto": {},
     "linear": {"pieces": 1, "crosses": 0},
     "curves": {"crosses": 0},
@@ -109,7 +109,7 @@ def command(output: Path, **options: Any) -> None:
     model = _model(options, as_it_comes)
     if as_it_comes and not options["scheduler"]:
         _survey(model, options)
-    names = (*_LEARNER, "shape", "scale", "seed", *COLUMNS, *TABLES, *READING)
+    names = (*LEARNER, "shape", "scale", "seed", *COLUMNS, *TABLES, *READING)
     names = (*names, "passes", "holdout", "strict")
     asked = {"command": "train"} | {name: _json(options[name]) for name in names} | mixing(options)
     widest = WIDEST_FULL if options["covariance"] is None else None
@@ -141,10 +141,10 @@ def _model(options: dict[str, Any], as_it_comes: bool) -> "Model":
     from cbrank.streams import StreamScaler  # noqa: PLC0415
     from cbrank.training import Model  # noqa: PLC0415
 
-    given = {name: options[name] for name in _LEARNER if options[name] is not None}
+    given = {name: options[name] for name in LEARNER if options[name] is not None}
     columns = columns_of(options, as_it_comes=as_it_comes)
     if as_it_comes:
-        shaped = _SHAPES[options["shape"]] | given
+        shaped = SHAPES[options["shape"]] | given
         return Model(AdditiveRanker(**shaped, random_state=options["seed"]), None, columns)
     ranker = CBRanker(**given, random_state=options["seed"])
     kind = options["scale"] or ("unit" if ranker.covariance == "diagonal" else "none")

@@ -360,7 +360,8 @@ class File:
         found = [(np.zeros(0, np.int8), np.zeros(0), np.zeros(0))]
         for X, y, *_ in self.holdout.rows([self.path], deepcopy(model.columns), self.reading):
             assert y is not None
-            found.append((y.astype(np.int8), model.scores(X), model.probabilities(X)))
+            judged = model.judge(X)
+            found.append((y.astype(np.int8), judged.scores, judged.probabilities))
         return _joined(found)
 
     def widen(self, ranker: "CBRanker", width: int) -> None:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from cbrank.rankers.cbr import CBRanker
+from cbrank.rankers.scorer import Judged
 from cbrank.training.model import Model
 
 
@@ -40,35 +41,31 @@ def say(
     ValueError
         If the model keeps no confidence, or a row's values are so large that it has no score.
     """
-    scores, deviations = finite_scores(model, X, with_std=std or confidence)
+    judged = judge(model, X, with_std=std or confidence)
+    scores, deviations = judged.scores, judged.std
     said: dict[str, NDArray[Any]] = {"score": scores}
-    if std:
+    if std and deviations is not None:
         said["std"] = deviations
-    if confidence:
+    if confidence and deviations is not None:
         said["confidence"] = _reaching(scores, deviations)
     if proba:
-        said["proba"] = model.probabilities(X)
+        said["proba"] = judged.probabilities
     if label:
         reaches = (scores > 0.0).astype(np.int64)
         said["label"] = np.array(both_labels(model), dtype=object)[reaches]
     return {name: values.tolist() for name, values in said.items()}
 
 
-def finite_scores(
-    model: Model, X: Any, *, with_std: bool = False
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return scores and their deviations, zeros if not asked for; refuse numbers too large."""
+def judge(model: Model, X: Any, *, with_std: bool = False) -> Judged:
+    """Return scores, probabilities and, if asked for, deviations; refuse numbers too large."""
+    if with_std:
+        refuse_without_confidence(model)
     with np.errstate(over="ignore", invalid="ignore"):
-        if with_std:
-            refuse_without_confidence(model)
-            rows = model.scaled(X)
-            scores, deviations = model.ranker.decision_function(rows, return_std=True)  # type: ignore[call-arg]
-        else:
-            scores = model.scores(X)
-            deviations = np.zeros_like(scores)
-    if not (np.isfinite(scores).all() and np.isfinite(deviations).all()):
+        judged = model.judge(X, with_std=with_std)
+    finite = np.isfinite(judged.scores).all()
+    if not finite or (judged.std is not None and not np.isfinite(judged.std).all()):
         raise ValueError("a row has no finite score: its values are too large.")
-    return scores, deviations
+    return judged
 
 
 def both_labels(model: Model) -> list[str]:

@@ -268,7 +268,7 @@ class AdditiveRanker(TabularRanker):
         model = now._model
         return Effects(
             now._encoder,
-            now._weights(),
+            now._weights().copy(),  # they may be the model's own, which goes on learning
             model.Sigma if now._is_full() else model.variances,
             now._unit_of_leader(),
             rows,

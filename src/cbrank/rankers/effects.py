@@ -7,6 +7,7 @@ have come.
 """
 
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -123,16 +124,25 @@ class Effects:
         self._scale, self._rows, self._shares = scale, rows, shares
         self._width = len(weights)
         self._names = [*encoder.kinds_]
-        self.terms = [*self._all_terms()]
-        mean = np.asarray(shares @ rows).ravel() if len(shares) else np.zeros(self._width)
-        self._typical = np.zeros(self._width)
-        self._typical[: len(mean)] = mean[: self._width]
+
+    @cached_property
+    def terms(self) -> list[Term]:
+        """The parts of the score; found when first asked for, since there may be thousands."""
+        return [*self._all_terms()]
+
+    @cached_property
+    def _typical(self) -> Floats:
+        typical = np.zeros(self._width)
+        if len(self._shares):
+            mean = np.asarray(self._shares @ self._rows).ravel()[: self._width]
+            typical[: len(mean)] = mean
         for term in self.terms:
             if term.kind in {"number", "time"} and not isinstance(term.known, WordColumn):
                 _, places, middle = _middle_of(term.known)
                 inside = places < self._width
-                self._typical[term.places] = 0.0
-                self._typical[places[inside]] = middle[inside]
+                typical[term.places] = 0.0
+                typical[places[inside]] = middle[inside]
+        return typical
 
     def _all_terms(self) -> Iterator[Term]:
         owners, partners = self._encoder.owners_, self._encoder.partners_

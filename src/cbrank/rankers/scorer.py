@@ -51,6 +51,24 @@ class Calibration(NamedTuple):
     knots: NDArray[np.float64]
 
 
+class Judged(NamedTuple):
+    """All that a ranker says of rows.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_samples,)
+        As `decision_function` gives them.
+    std : ndarray of shape (n_samples,) or None
+        Standard deviations of the scores, if asked for.
+    probabilities : ndarray of shape (n_samples,)
+        That rows are positive, as `predict_proba` gives them.
+    """
+
+    scores: NDArray[np.float64]
+    std: NDArray[np.float64] | None
+    probabilities: NDArray[np.float64]
+
+
 class LinearScorer(ClassifierMixin, Estimator, metaclass=ABCMeta):
     """A linear ranking score whose zero is the operating point, and what it means."""
 
@@ -303,6 +321,36 @@ class LinearScorer(ClassifierMixin, Estimator, metaclass=ABCMeta):
         now = self._of_now()
         X = now._check_rows(X, reset=False)
         return now._scores(X) + now._intercept_now()
+
+    def judge(self, X: Any, *, with_std: bool = False) -> Judged:
+        """Return scores and probabilities of rows at once, so that they are read only once.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Rows.
+        with_std : bool, default=False
+            Whether to return standard deviations too, of a ranker that knows them.
+
+        Returns
+        -------
+        Judged
+            All of one moment, whatever other threads learn meanwhile.
+
+        Examples
+        --------
+        >>> from cbrank import CBRanker
+        >>> ranker = CBRanker().partial_fit([[0.0], [1.0]], [0, 1])
+        >>> judged = ranker.judge([[2.0]], with_std=True)
+        >>> judged.scores == ranker.decision_function([[2.0]])
+        array([ True])
+        """
+        check_is_fitted(self)
+        now: Any = self._of_now()
+        X = now._check_rows(X, reset=False)
+        raw = now._scores(X)
+        std = now._std(X) if with_std else None
+        return Judged(raw + now._intercept_now(), std, expit(now.log_odds(raw)))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class.

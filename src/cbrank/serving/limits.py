@@ -13,6 +13,7 @@ import numpy as np
 from cbrank.serving.errors import Refused
 from cbrank.serving.rules import (
     JSON,
+    MODEL,
     Headers,
     Place,
     Rule,
@@ -44,6 +45,8 @@ class Limits:
     ----------
     body : int
         Bytes of a body.
+    model : int
+        Bytes of a model file.
     rows : int
         Rows of a request.
     columns : int
@@ -67,6 +70,7 @@ class Limits:
     """
 
     body: int = 16 << 20
+    model: int = 256 << 20
     rows: int = 10_000
     columns: int = 10_000
     depth: int = 8
@@ -114,6 +118,12 @@ def is_within_depth(body: bytes, depth: int) -> bool:
     in_string = np.add.accumulate(steps == 0, dtype=np.uint8) & 1  # 256 is even: it may wrap
     steps = steps * (1 - in_string).view(np.int8)
     return int(np.cumsum(steps, dtype=np.int32).max(initial=0)) <= depth
+
+
+def refuse_too_deep(body: bytes, depth: int) -> None:
+    """Refuse a JSON text that is nested too deep."""
+    if not is_within_depth(body, depth):
+        raise Refused(400, f"the JSON is nested more than {depth} deep.")
 
 
 # How often ---------------------------------------------------------------------------------------
@@ -304,32 +314,33 @@ class Guard:
     async def _read(self, rule: Rule, headers: Headers, receive: Receive) -> bytes:
         """Read the body, as far as the limits go."""
         kind, length = kind_of(rule, headers), _length(headers)
-        if length is not None and length > self.limits.body:
-            raise self._too_large()
+        most = self.limits.model if rule.path == MODEL else self.limits.body
+        if length is not None and length > most:
+            raise _too_large(most)
         message = await receive()
         if message["type"] == "http.disconnect":
             raise _GoneError
         body: bytes = message.get("body", b"")
         if message.get("more_body", False):
-            body = await self._read_on(bytearray(body), receive)
-        if len(body) > self.limits.body:
-            raise self._too_large()
+            body = await self._read_on(bytearray(body), most, receive)
+        if len(body) > most:
+            raise _too_large(most)
         if length is not None and length != len(body):
             raise Refused(400, f"Content-Length is {length}, but {len(body)} bytes came.")
-        if kind in (JSON, "") and not is_within_depth(body, self.limits.depth):
-            raise Refused(400, f"the JSON is nested more than {self.limits.depth} deep.")
+        if kind == JSON and not rule.mixed:
+            refuse_too_deep(body, self.limits.depth)
         return body
 
-    async def _read_on(self, body: bytearray, receive: Receive) -> bytes:
+    async def _read_on(self, body: bytearray, most: int, receive: Receive) -> bytes:
         """Read a body that comes in pieces."""
         held, more = 0, True
         try:
             while more:
                 self._arriving += len(body) - held
                 held = len(body)
-                if held > self.limits.body:
-                    raise self._too_large({"connection": "close"})
-                if self._arriving > _TOGETHER * self.limits.body:
+                if held > most:
+                    raise _too_large(most, {"connection": "close"})
+                if self._arriving > _TOGETHER * self.limits.body + self.limits.model:
                     again = {"retry-after": "1", "connection": "close"}
                     raise Refused(
                         503, "too many bodies are on their way: try again.", headers=again
@@ -342,9 +353,6 @@ class Guard:
         finally:
             self._arriving -= held
         return bytes(body)
-
-    def _too_large(self, headers: dict[str, str] | None = None) -> Refused:
-        return Refused(413, f"a body has at most {self.limits.body} bytes.", headers=headers)
 
     async def _too_late(self, request: _Open) -> None:
         """Answer a request that took too long, unless an answer has begun."""
@@ -386,6 +394,10 @@ class Guard:
             path = request.place.template if request.place else "unknown"
             rows = scope.get("state", {}).get("rows")
             self.log(method, path, request.status, seconds, rows, request.who)
+
+
+def _too_large(most: int, headers: dict[str, str] | None = None) -> Refused:
+    return Refused(413, f"a body has at most {most} bytes.", headers=headers)
 
 
 def _length(headers: Headers) -> int | None:

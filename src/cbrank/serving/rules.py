@@ -13,25 +13,33 @@ Headers = dict[bytes, bytes]
 
 JSON = "application/json"
 BYTES = "application/octet-stream"
+MODEL = "/model"
 
 
 class Rule(NamedTuple):
-    """Who may use a path by a method, and the types of body that it takes; "" is none given."""
+    """Who may use a path by a method, and the types of body that it takes; "" is none given.
+
+    A body that is mixed may have bytes after its JSON, whose depth the endpoint looks at.
+    """
 
     method: str
     path: str
     role: str | None
     types: tuple[str, ...] = ()
+    mixed: bool = False
 
 
 # All that can be reached: what is not here is answered by 404 or 405, so a route that is forgotten is
 # closed to everyone. For a role of None nobody is asked. HEAD goes wherever GET does.
 RULES = (
-    Rule("GET", "/", "score"),
+    Rule("GET", "/", None),  # the page has no data: these come as events
+    Rule("GET", "/live/{file}", None),
     Rule("GET", "/events", "score"),
     Rule("GET", "/metrics", "score"),
     Rule("GET", "/openapi.json", "score"),
     Rule("GET", "/ping", None),
+    Rule("GET", "/health", None),
+    Rule("GET", "/version", "score"),
     Rule("GET", "/v2/health/live", None),
     Rule("GET", "/v2/health/ready", None),
     Rule("GET", "/v2", "score"),
@@ -40,16 +48,16 @@ RULES = (
     Rule("GET", "/v2/models/{model}/versions/{version}", "score"),
     Rule("GET", "/v2/models/{model}/versions/{version}/ready", "score"),
     # Clients of this protocol leave the type out, or send numbers after the JSON.
-    Rule("POST", "/v2/models/{model}/infer", "score", (JSON, BYTES, "")),
-    Rule("POST", "/v2/models/{model}/versions/{version}/infer", "score", (JSON, BYTES, "")),
+    Rule("POST", "/v2/models/{model}/infer", "score", (JSON, BYTES, ""), mixed=True),
+    Rule("POST", "/v2/models/{model}/versions/{version}/infer", "score", (JSON, BYTES, ""), True),
     Rule("POST", "/invocations", "score", (JSON, "text/csv")),
     Rule("POST", "/score", "score", (JSON,)),
     Rule("POST", "/learn", "learn", (JSON,)),
-    Rule("GET", "/model", "admin"),
-    Rule("POST", "/model", "admin", (BYTES,)),
+    Rule("GET", MODEL, "admin"),
+    Rule("POST", MODEL, "admin", (BYTES,)),
 )
-# Browsers send no headers of ours with the page, nor with its events.
-_TOKEN_IN_QUERY = ("/", "/events")
+# Browsers send no headers of ours with the events of the page.
+_TOKEN_IN_QUERY = ("/events",)
 _IN_QUERY = re.compile(rb"(?:\A|&)token=([^&]*)")
 _RANKS = {None: -1} | {role: rank for rank, role in enumerate(ROLES)}
 _AS_WRITTEN = {kind.encode(): kind for kind in (JSON, BYTES)}

@@ -35,7 +35,7 @@ def lock_file(path: str | os.PathLike[str]) -> Path:
 
 
 @contextlib.contextmanager
-def alone(path: str | os.PathLike[str]) -> Iterator[None]:
+def alone(path: str | os.PathLike[str], what: str = "checkpoint") -> Iterator[None]:
     """Keep other processes from using a file for as long as this context lasts.
 
     The lock is the operating system's and ends with the process, however that ends, so a lock
@@ -45,6 +45,8 @@ def alone(path: str | os.PathLike[str]) -> Iterator[None]:
     ----------
     path : path-like
         The file. Meanwhile ``path.cbrank-lock`` is beside it.
+    what : str, default="checkpoint"
+        What messages call the file.
 
     Raises
     ------
@@ -63,20 +65,19 @@ def alone(path: str | os.PathLike[str]) -> Iterator[None]:
     'run.ckpt.cbrank-lock'
     """
     file = lock_file(path)
-    owner = _owner(file)
+    owner = _owner(file, what)
     lock = FileLock(file, fallback_to_soft=False, on_acquired=_sign)
     try:
         lock.acquire(blocking=False)
     except Timeout:
         raise ValueError(
-            f"{path} is in use by process {owner}: wait for it, or give this one a checkpoint of "
-            "its own."
+            f"{path} is in use by process {owner}: wait for it, or give this one a {what} of its own."
         ) from None
     except OSError as reason:
         if reason.errno not in _NO_LOCKS_HERE:
             raise
         raise ValueError(
-            f"The file system of {path} cannot lock files: give a checkpoint on another."
+            f"The file system of {path} cannot lock files: give a {what} on another."
         ) from reason
     try:
         yield
@@ -88,7 +89,7 @@ def alone(path: str | os.PathLike[str]) -> Iterator[None]:
         lock.release()
 
 
-def _owner(file: Path) -> str:
+def _owner(file: Path, what: str) -> str:
     """Return the process that a lock file names, or refuse a file that is no lock file."""
     try:
         with file.open(encoding="utf-8", errors="replace") as opened:
@@ -97,8 +98,7 @@ def _owner(file: Path) -> str:
         return "of another"
     if text and not text.startswith(_OURS):
         raise ValueError(
-            f"{file} is in the way: it is not the lock of a checkpoint. Move it, or give another "
-            "checkpoint."
+            f"{file} is in the way: it is not the lock of a {what}. Move it, or give another {what}."
         )
     return text.removeprefix(_OURS).strip() or "of another"
 

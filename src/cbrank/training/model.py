@@ -1,5 +1,6 @@
 """A ranker with what it takes to learn from files: a scaler and the meaning of columns."""
 
+import io
 import os
 from dataclasses import dataclass
 from typing import Any, Self
@@ -9,9 +10,10 @@ from numpy.typing import NDArray
 
 from cbrank import modelfile
 from cbrank.features.table import Table
-from cbrank.modelfile.container import refuse_unwritable
+from cbrank.modelfile.container import pack, refuse_unwritable, unpack
 from cbrank.rankers.base import Ranker
 from cbrank.rankers.cbr import CBRanker
+from cbrank.rankers.scorer import Judged
 from cbrank.streams import Chunk, Columns, StreamScaler, TableColumns
 from cbrank.streams.labels import canonical
 
@@ -151,6 +153,45 @@ class Model:
         learned, own = self._gathered()
         modelfile.write(path, learned | (arrays or {}), own | facts)
 
+    def to_bytes(self) -> bytes:
+        """Return what `write` would write.
+
+        Returns
+        -------
+        bytes
+            A model file.
+        """
+        file = io.BytesIO()
+        pack(file, *self._gathered())
+        return file.getvalue()
+
+    @classmethod
+    def from_bytes(cls, name: str, data: bytes) -> Self:
+        """Open a model file that is in memory.
+
+        Parameters
+        ----------
+        name : str
+            What messages call it.
+        data : bytes
+            The file.
+
+        Returns
+        -------
+        Model
+            The model.
+
+        Raises
+        ------
+        ModelFileError
+            If it is no sound model file.
+        """
+        try:
+            found = unpack(io.BytesIO(data), len(data))
+        except modelfile.ModelFileError as error:
+            raise modelfile.ModelFileError(f"{name} {error}") from None
+        return cls.restore(name, *found)
+
     def refuse_unwritable(self, **facts: Any) -> None:
         """Raise the ValueError that `write` would, and write nothing.
 
@@ -188,7 +229,18 @@ class Model:
             Rows of a stream that reads with these columns.
         """
         assert chunk.y is not None
-        X: Any = chunk.X
+        self.learn_rows(chunk.X, chunk.y)
+
+    def learn_rows(self, X: Any, y: NDArray[np.int64]) -> None:
+        """Go on learning from rows as a chunk has them.
+
+        Parameters
+        ----------
+        X : ndarray, csr_array or Table
+            The rows.
+        y : ndarray of int64
+            1 for the positive label, 0 for the other.
+        """
         begun = self.ranker.__sklearn_is_fitted__()
         if self.takes_tables():
             named = not begun or hasattr(self.ranker, "feature_names_in_")
@@ -200,9 +252,9 @@ class Model:
             self.ranker.set_params(kinds=self.columns.kinds_)
         classes = self.ranker.classes_ if begun else np.array([0, 1])
         if self.again:
-            self.ranker.learn_again(X, classes[chunk.y])
+            self.ranker.learn_again(X, classes[y])
         else:
-            self.ranker.partial_fit(X, classes[chunk.y], classes=classes)
+            self.ranker.partial_fit(X, classes[y], classes=classes)
 
     def takes_tables(self) -> bool:
         """Say whether rows are tables as they come.
@@ -229,22 +281,22 @@ class Model:
         """
         return self.ranker.decision_function(self.scaled(X))
 
-    def probabilities(self, X: Any) -> NDArray[np.float64]:
-        """Return the calibrated probabilities that rows are positive, scaled as for `scores`.
+    def judge(self, X: Any, *, with_std: bool = False) -> Judged:
+        """Return scores and calibrated probabilities of rows, scaled as for `scores`.
 
         Parameters
         ----------
         X : ndarray or csr_array of shape (n_samples, n_features)
             Rows of a stream that reads with these columns.
+        with_std : bool, default=False
+            Whether to return standard deviations too, of a ranker that knows them.
 
         Returns
         -------
-        ndarray of shape (n_samples,)
-            Between 0 and 1.
+        Judged
+            All that the ranker says of them.
         """
-        ranker: Any = self.ranker
-        positive: NDArray[np.float64] = ranker.predict_proba(self.scaled(X))[:, 1]
-        return positive
+        return self.ranker.judge(self.scaled(X), with_std=with_std)
 
     def scaled(self, X: Any) -> Any:
         """Return rows as the ranker takes them, nothing being learned from them.

@@ -1,0 +1,504 @@
+"""The service itself, without the network: scores at once, labels when they are on the disk.
+
+The event loop scores; one thread, the writer, learns. Requests that wait together are scored in one call.
+"""
+
+import asyncio
+import hashlib
+import logging
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple, Self, TypeVar
+
+import msgspec
+
+from cbrank.inspection.scoring import judge
+from cbrank.modelfile import ModelFileError
+from cbrank.serving.counts import Counts
+from cbrank.serving.errors import Refused
+from cbrank.serving.store import Store, StoreError
+from cbrank.serving.writer import Job, Label, Remember, Served, Settings, Teach, Writer
+from cbrank.streams.objects import Row
+from cbrank.training.model import Model
+
+log = logging.getLogger("cbrank.serving")
+
+_AT_ONCE = 256  # rows that the event loop scores itself; more would keep other requests waiting
+_TOGETHER = 4096  # rows that are scored in one call
+_LONGEST = 200  # characters of an id or a key
+
+Result = TypeVar("Result")
+Said = dict[str, Any]
+
+
+class _Asked(NamedTuple):
+    rows: list[Row]
+    future: "asyncio.Future[list[Said]]"
+
+
+class Service:
+    """A model that is served, and the store in which it lives on.
+
+    Parameters
+    ----------
+    store : Store
+        The store; the service closes it.
+    served : Served
+        The model after all events of the store.
+    settings : Settings
+        What is asked.
+    name : str
+        What the model is called.
+    """
+
+    def __init__(self, store: Store, served: Served, settings: Settings, name: str) -> None:
+        self.name, self.settings, self.counts = name, settings, Counts()
+        self.closing = False  # what would go on for ever ends when this is true
+        self._writer = Writer(store, served, settings, self.counts)
+        self._asked: list[_Asked] = []
+        self._thread = ThreadPoolExecutor(1, "scorer")
+        self.began = time.time()
+
+    # Beginning and end ---------------------------------------------------------------------------
+
+    @classmethod
+    def open(cls, model: Path, folder: Path, settings: Settings) -> Self:
+        """Serve a model file, or what has become of it in the store.
+
+        Raises
+        ------
+        ValueError
+            If model, store or settings cannot be used; the sentence says what to do.
+        """
+        given = model.read_bytes()
+        store = Store.open(folder, create=True)
+        try:
+            served = begun(store, given, model, settings)
+            if settings.default_label is not None:
+                served.objects.label_of(settings.default_label)
+            return cls(store, served, settings, _name(model))
+        except BaseException:
+            store.close()
+            raise
+
+    def start(self) -> None:
+        """Let the writer begin."""
+        self._writer.thread.start()
+
+    def end_soon(self) -> None:
+        """Let open requests know that the service ends."""
+        self.closing = True
+
+    async def close(self) -> None:
+        """Do what waits, make a snapshot, and close the store."""
+        self.end_soon()
+        self._writer.end()
+        await asyncio.to_thread(self._writer.thread.join)
+        self._thread.shutdown()
+        self._writer.store.close()
+
+    # What others may know ------------------------------------------------------------------------
+
+    @property
+    def model(self) -> Model:
+        """The model."""
+        return self._writer.served.model
+
+    @property
+    def served(self) -> Served:
+        """The model with what reads rows for it."""
+        return self._writer.served
+
+    @property
+    def lock(self) -> Any:
+        """Held while the model changes."""
+        return self._writer.lock
+
+    @property
+    def label(self) -> str:
+        """The key of the label in rows."""
+        return self.served.objects.label
+
+    @property
+    def stopped(self) -> str | None:
+        """Why learning has stopped, if it has."""
+        return self._writer.stopped
+
+    # Scoring -------------------------------------------------------------------------------------
+
+    async def score(self, rows: list[Row]) -> list[Said]:
+        """Return what the model says of each row.
+
+        Parameters
+        ----------
+        rows : list of dict
+            Rows.
+
+        Returns
+        -------
+        list of dict
+            ``score``, ``proba``, ``std`` and ``label`` of each row.
+        """
+        begin = time.perf_counter()
+        self._check(rows)
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[list[Said]] = loop.create_future()
+        if not self._asked:
+            loop.call_soon(self._score_all)
+        self._asked.append(_Asked(rows, future))
+        said = await future
+        self.counts.latencies["score"].add(time.perf_counter() - begin)
+        return said
+
+    async def answer(
+        self,
+        rows: list[Row],
+        *,
+        remember: bool = False,
+        ids: Sequence[Any] | None = None,
+        key: str | None = None,
+        who: str = "",
+    ) -> tuple[bytes, bool]:
+        """Return scores with ids, as JSON, once the rows that are to wait are on the disk.
+
+        Parameters
+        ----------
+        rows : list of dict
+            Rows.
+        remember : bool, default=False
+            Whether the rows wait for labels from now on.
+        ids : sequence of str or int, optional
+            Ids of the rows; else those that they name themselves, or new ones if they wait.
+        key : str, optional
+            The key of the request, if it may come twice.
+        who : str, default=""
+            Who asks: keys are theirs.
+
+        Returns
+        -------
+        answer : bytes
+            JSON.
+        replayed : bool
+            Whether it was given before.
+        """
+        names = self._names(rows, ids, remember)
+        said = await self.score(rows)
+        if names is not None:
+            said = [{"id": name, **one} for name, one in zip(names, said, strict=True)]
+        if not remember or names is None:
+            return msgspec.json.encode({"rows": said}), False
+        blobs = [msgspec.json.encode(row) for row in rows]
+        digest = _digest(names if ids is not None else None, blobs)
+        future = asyncio.get_running_loop().create_future()
+        return await self._done(Remember(future, who, key, digest, names, blobs, {"rows": said}))
+
+    def _check(self, rows: list[Row]) -> None:
+        if not rows:
+            raise Refused(400, "`rows` is empty: give at least one row.")
+        try:
+            self.served.objects.check(rows)
+        except ValueError as error:
+            raise Refused(400, _sentence(error)) from None
+
+    def _names(
+        self, rows: list[Row], ids: Sequence[Any] | None, remember: bool
+    ) -> list[str] | None:
+        """Return the ids of rows: the caller's, or new ones if they are to be remembered."""
+        if ids is not None and len(ids) != len(rows):
+            raise Refused(400, f"there are {len(ids)} `ids` for {len(rows)} rows.")
+        key = self.served.objects.id
+        if ids is None and key is not None and any(row.get(key) is not None for row in rows):
+            ids = [row.get(key) for row in rows]
+        if ids is None and not remember:
+            return None
+        names = [_id(name, at) for at, name in enumerate(ids or [None] * len(rows))]
+        if len({*names}) < len(names):
+            twin = next(name for name in names if names.count(name) > 1)
+            raise Refused(400, f"two rows have the id {twin!r}: give each its own.")
+        return names
+
+    def _score_all(self) -> None:
+        """Score the rows of all requests that wait; in a thread if they are many, or must wait."""
+        asked, self._asked = self._asked, []
+        rows = sum(len(one.rows) for one in asked)
+        if rows > _AT_ONCE or not self.lock.acquire(blocking=False):
+            asyncio.get_running_loop().run_in_executor(self._thread, self._score_apart, asked)
+            return
+        try:
+            answers = self._answers(asked)
+        finally:
+            self.lock.release()
+        _deliver(asked, answers)
+
+    def _score_apart(self, asked: list[_Asked]) -> None:
+        with self.lock:
+            answers = self._answers(asked)
+        asked[0].future.get_loop().call_soon_threadsafe(_deliver, asked, answers)
+
+    def _answers(self, asked: list[_Asked]) -> list[list[Said] | Refused]:
+        """Return what the model says, to each request; it does not change meanwhile."""
+        rows = [row for one in asked for row in one.rows]
+        try:
+            said = [
+                one
+                for begin in range(0, len(rows), _TOGETHER)
+                for one in self._say(rows[begin : begin + _TOGETHER])
+            ]
+        except Exception as error:
+            if len(asked) > 1:  # whose rows are they?
+                return [answer for one in asked for answer in self._answers([one])]
+            if isinstance(error, ValueError):
+                return [Refused(400, _sentence(error))]
+            log.exception("not scored")
+            return [Refused(503, f"internal error: {type(error).__name__}.")]
+        answers, begin = list[list[Said] | Refused](), 0
+        for one in asked:
+            answers.append(said[begin : begin + len(one.rows)])
+            begin += len(one.rows)
+        return answers
+
+    def _say(self, rows: list[Row]) -> list[Said]:
+        served = self.served
+        judged = judge(served.model, served.objects.features(rows), with_std=served.with_std)
+        above = (judged.scores > 0.0).tolist()
+        self.counts.rows_scored += len(rows)
+        self.counts.scores_above += sum(above)
+        self.counts.probabilities += float(judged.probabilities.sum())
+        std = [None] * len(rows) if judged.std is None else judged.std.tolist()
+        labels = served.labels
+        return [
+            {"score": score, "proba": proba, "std": deviation, "label": labels[is_above]}
+            for score, proba, deviation, is_above in zip(
+                judged.scores.tolist(), judged.probabilities.tolist(), std, above, strict=True
+            )
+        ]
+
+    # Learning ------------------------------------------------------------------------------------
+
+    async def learn(
+        self, rows: list[Row], *, key: str | None = None, who: str = ""
+    ) -> tuple[bytes, bool]:
+        """Learn from rows with labels; return the answer as JSON when they are on the disk.
+
+        Parameters
+        ----------
+        rows : list of dict
+            Rows with their labels.
+        key, who : str
+            As for `score`.
+
+        Returns
+        -------
+        answer : bytes
+            JSON.
+        replayed : bool
+            Whether it was given before.
+        """
+        self._check(rows)
+        try:
+            labels = self.served.objects.labels(rows)
+        except ValueError as error:
+            raise Refused(400, _sentence(error)) from None
+        digest = _digest(None, [msgspec.json.encode(row) for row in rows]) if key else b""
+        future = asyncio.get_running_loop().create_future()
+        return await self._learned(Teach(future, who, key, digest, labels, rows))
+
+    async def learn_labels(
+        self, labels: Sequence[tuple[Any, Any]], *, key: str | None = None, who: str = ""
+    ) -> tuple[bytes, bool]:
+        """Learn from the labels of rows that wait; as `learn`.
+
+        Parameters
+        ----------
+        labels : sequence of tuple
+            The id and the label of each.
+        key, who : str
+            As for `score`.
+
+        Returns
+        -------
+        answer : bytes
+            JSON.
+        replayed : bool
+            Whether it was given before.
+        """
+        if not labels:
+            raise Refused(400, "`labels` is empty: give at least one label.")
+        found, faults = list[tuple[str, str]](), list[str]()
+        for at, (name, label) in enumerate(labels):
+            try:
+                found.append((_id(name, at), self.served.objects.label_of(label)))
+            except ValueError as error:
+                faults.append(f"label {at}: {error}")
+        if faults:
+            raise Refused(400, _sentence(" ".join(faults[:10])))
+        digest = _digest(None, [msgspec.json.encode(found)]) if key else b""
+        future = asyncio.get_running_loop().create_future()
+        return await self._learned(Label(future, who, key, digest, found))
+
+    async def _learned(self, job: Job) -> tuple[bytes, bool]:
+        begin = time.perf_counter()
+        done = await self._done(job)
+        self.counts.latencies["learn"].add(time.perf_counter() - begin)
+        return done
+
+    async def _done(self, job: Job) -> tuple[bytes, bool]:
+        if job.key is not None and not _is_key(job.key):
+            raise Refused(
+                400, f"Idempotency-Key may have 1 to {_LONGEST} visible ASCII characters."
+            )
+        if self.stopped is not None:
+            raise Refused(503, self.stopped)
+        self._writer.put(job)
+        return await job.future
+
+    # The model -----------------------------------------------------------------------------------
+
+    async def snapshot(self) -> bytes:
+        """Return the model file as of now."""
+        return await self._called(self._model_file)
+
+    def _model_file(self) -> bytes:
+        return self.model.to_bytes()  # of the model when the writer comes to it
+
+    async def replace(self, file: bytes) -> dict[str, Any]:
+        """Serve another model from now on; rows that wait go on waiting.
+
+        Parameters
+        ----------
+        file : bytes
+            A model file.
+
+        Returns
+        -------
+        dict
+            What the model is.
+
+        Raises
+        ------
+        Refused
+            If it is no model that can be served.
+        """
+        try:
+            served = await asyncio.to_thread(_opened, file)
+        except (ModelFileError, ValueError) as error:
+            raise Refused(400, _sentence(error)) from None
+        if self.settings.default_label is not None:
+            try:
+                served.objects.label_of(self.settings.default_label)
+            except ValueError as error:
+                raise Refused(400, _sentence(error)) from None
+
+        def put() -> None:
+            if self.stopped is None:
+                self._writer.snapshot(served)
+            if self.stopped is not None:
+                raise Refused(503, self.stopped)
+
+        await self._called(put)
+        return {"columns": len(served.model.columns.numeric_ or ()), "labels": served.labels}
+
+    async def _called(self, action: Callable[[], Result]) -> Result:
+        """Have the writer do something between two transactions."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Result] = loop.create_future()
+
+        def run() -> None:
+            result: Any
+            try:
+                result = action()
+            except Refused as refused:
+                loop.call_soon_threadsafe(_settle, future, None, refused)
+            except Exception as error:
+                log.exception("not done")
+                fault = Refused(503, f"internal error: {type(error).__name__}.")
+                loop.call_soon_threadsafe(_settle, future, None, fault)
+            else:
+                loop.call_soon_threadsafe(_settle, future, result, None)
+
+        self._writer.call(run)
+        return await future
+
+
+def begun(store: Store, given: bytes, path: Path, settings: Settings) -> Served:
+    """Return the model of a store, after all its events; a new store begins with the model given."""
+    digest = hashlib.sha256(given).hexdigest()
+    if not store.snapshots():
+        served = _opened(given, path)
+        with store.transaction():
+            store.set_fact("model", digest)
+        store.add_snapshot(served.model, time.time(), given=True, keep_events=True)
+        return served
+    if store.fact("model") != digest:
+        raise StoreError(
+            f"{store.folder} goes on from another model than {path} is now: give the file that the "
+            "service began with, another store for this one, or send it by POST /model."
+        )
+    if settings.keep_events:
+        store.keep_from_now()
+    store.tidy()
+    model, snapshot, faults = store.load()
+    for fault in faults:
+        log.warning("damaged snapshot", extra={"facts": {"reason": fault}})
+    served = Served(model)
+    for chunk in store.chunks(snapshot.event):
+        rows = [msgspec.json.decode(event.row) for event in chunk]
+        served.learn([event.label for event in chunk], rows)
+    return served
+
+
+def _opened(file: bytes, path: Path | str = "the model") -> Served:
+    return Served(Model.from_bytes(str(path), file))
+
+
+def _settle(future: "asyncio.Future[Any]", result: Any, refused: Refused | None) -> None:
+    if future.done():
+        return
+    if refused is not None:
+        future.set_exception(refused)
+    else:
+        future.set_result(result)
+
+
+def _deliver(asked: list[_Asked], answers: list[list[Said] | Refused]) -> None:
+    for one, answer in zip(asked, answers, strict=True):
+        refused = answer if isinstance(answer, Refused) else None
+        _settle(one.future, answer, refused)
+
+
+def _id(name: Any, at: int) -> str:
+    """Return the id of a row, a new one if it has none."""
+    if name is None:
+        return secrets.token_urlsafe(12)
+    if isinstance(name, float) and name.is_integer() and abs(name) < 2**53:
+        name = int(name)
+    text = str(name)
+    if isinstance(name, bool | float) or not 1 <= len(text) <= _LONGEST or not text.isprintable():
+        raise Refused(
+            400, f"row {at}: an id is a whole number, or text of 1 to {_LONGEST} characters."
+        )
+    return text
+
+
+def _is_key(key: str) -> bool:
+    return 1 <= len(key) <= _LONGEST and key.isascii() and key.isprintable() and " " not in key
+
+
+def _digest(names: Sequence[str] | None, blobs: Sequence[bytes]) -> bytes:
+    """Return what tells a request from others with the same key."""
+    parts = [msgspec.json.encode(names), *blobs]
+    return hashlib.sha256(b"\n".join(parts)).digest()
+
+
+def _sentence(error: Exception | str) -> str:
+    text = str(error)
+    return text[:1].upper() + text[1:]
+
+
+def _name(path: Path) -> str:
+    """Return a name for URLs."""
+    kept = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in path.stem)
+    return kept.strip("-") or "model"

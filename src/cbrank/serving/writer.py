@@ -1,0 +1,465 @@
+"""The one thread that writes: labels to the disk first, then into the model, then the answer.
+
+All that waits goes into one transaction. Its rows are learned in chunks of a few, so that scores wait no
+longer than one chunk takes, and which rows made a chunk is written down with them: a model that is made
+from events again is the same to the bit.
+"""
+
+import asyncio
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import msgspec
+import numpy as np
+
+from cbrank.inspection.scoring import both_labels, knows_confidence
+from cbrank.serving.counts import Counts
+from cbrank.serving.errors import Refused
+from cbrank.serving.store import EXPIRED, ID_BYTES, LABELLED, Clock, NotStoredError, Store
+from cbrank.streams.objects import Objects, Row
+from cbrank.training.model import Model
+
+log = logging.getLogger("cbrank.serving")
+
+CHUNK = 32  # rows learned in one call: scores wait meanwhile, some milliseconds
+_MOST_ROWS = 4096  # of one transaction
+_TICK = 1.0  # seconds after which the writer looks for rows whose wait has ended
+_ENDED = 1000  # of them that are taken at a time
+_SNAPSHOT_SECONDS = 600.0  # after which a snapshot is made of whatever there is
+_ANSWER_SECONDS = 86400.0  # for which answers to requests with a key are kept
+_ANSWER_BYTES = 2**28  # that they may take
+_TIDY_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the service is asked to do.
+
+    Parameters
+    ----------
+    wait : float
+        Seconds for which a row waits for its label.
+    wait_bytes : int
+        What all rows that wait may take.
+    default_label : str, optional
+        The label of rows whose wait ends without one; else nothing is learned from them.
+    keep_events : bool
+        Whether all events are kept, for `replay`.
+    snapshot_every : int
+        Events after which a snapshot is made.
+    """
+
+    wait: float = 7 * 86400.0
+    wait_bytes: int = 2**30
+    default_label: str | None = None
+    keep_events: bool = False
+    snapshot_every: int = 10_000
+
+
+class Served:
+    """A model, and what reads rows for it."""
+
+    def __init__(self, model: Model) -> None:
+        self.model, self.objects = model, Objects(model.columns)
+        self.labels = both_labels(model)
+        self.with_std = knows_confidence(model)
+
+    def learn(self, labels: Sequence[str], rows: Sequence[Row]) -> str | None:
+        """Learn from the rows of one chunk; return why not, if that cannot be done.
+
+        The same chunk fails again when events are replayed, and changes nothing then either.
+        """
+        y = np.array([label == self.labels[1] for label in labels], np.int64)
+        try:
+            self.model.learn_rows(self.objects.features(rows), y)
+        except ValueError as error:
+            return str(error)
+        except Exception as error:
+            log.exception("not learned")
+            return f"internal error: {type(error).__name__}: {error}"
+        return None
+
+
+@dataclass
+class Job:
+    """A request that changes the store."""
+
+    future: "asyncio.Future[tuple[bytes, bool]]"
+    owner: str = ""
+    key: str | None = None
+    digest: bytes = b""
+
+    rows: ClassVar[int] = 1
+
+    def apply(self, writer: "Writer", now: float) -> dict[str, Any]:
+        """Make the changes inside a transaction; return the answer. A refusal changes nothing."""
+        raise NotImplementedError
+
+
+@dataclass
+class Teach(Job):
+    """Rows with their labels."""
+
+    labels: list[str] = field(default_factory=list)
+    objects: list[Row] = field(default_factory=list)
+
+    def apply(self, writer: "Writer", now: float) -> dict[str, Any]:
+        for label, row in zip(self.labels, self.objects, strict=True):
+            writer.add_event(now, None, label, row, msgspec.json.encode(row))
+        return {"learned": len(self.objects), "event": writer.number}
+
+
+@dataclass
+class Label(Job):
+    """Labels of rows that wait."""
+
+    labels: list[tuple[str, str]] = field(default_factory=list)
+
+    def apply(self, writer: "Writer", now: float) -> dict[str, Any]:
+        results = [self._one(writer, now, name, label) for name, label in self.labels]
+        learned = results.count("learned")
+        counts = writer.counts
+        counts.labels_already += results.count("already")
+        counts.labels_unknown += results.count("unknown")
+        counts.labels_expired += results.count("expired")
+        said = [
+            {"id": name, "result": result}
+            for (name, _), result in zip(self.labels, results, strict=True)
+        ]
+        if not learned:
+            raise Refused(409 if "already" in results else 404, _none(said), {"labels": said})
+        return {"learned": learned, "event": writer.number, "labels": said}
+
+    def _one(self, writer: "Writer", now: float, name: str, label: str) -> str:
+        found = writer.store.find_id(name)
+        if found is None:
+            return "unknown"
+        state, end, row = found
+        if state == LABELLED:
+            return "already"
+        if state == EXPIRED or end < now or row is None:
+            return "expired"
+        writer.add_event(now, name, label, msgspec.json.decode(row), row)
+        writer.let_go(name, row, now, LABELLED)
+        return "learned"
+
+
+@dataclass
+class Remember(Job):
+    """Rows that were scored and wait for their labels."""
+
+    ids: list[str] = field(default_factory=list)
+    blobs: list[bytes] = field(default_factory=list)
+    answer: dict[str, Any] = field(default_factory=dict)
+
+    def apply(self, writer: "Writer", now: float) -> dict[str, Any]:
+        known = [name for name in self.ids if writer.store.find_id(name) is not None]
+        if known:
+            raise Refused(
+                409, f"{_listed(known)}: such ids are known already; give each row one of its own."
+            )
+        writer.make_room(sum(map(_takes, self.ids, self.blobs)), now)
+        end = now + writer.settings.wait
+        writer.store.remember([(n, end, row) for n, row in zip(self.ids, self.blobs, strict=True)])
+        writer.count_in(self.ids, self.blobs)
+        return self.answer
+
+
+def _takes(name: str, row: bytes) -> int:
+    return len(name) + len(row) + ID_BYTES
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:10])) + ", ..." * (len(names) > 10)
+
+
+def _none(said: list[dict[str, str]]) -> str:
+    """Say why no label was learned."""
+    reasons = {
+        "already": "had a label before, which counts",
+        "unknown": "never waited here, or not for long",
+        "expired": "came too late: its wait had ended",
+    }
+    parts = []
+    for result, reason in reasons.items():
+        names = [one["id"] for one in said if one["result"] == result]
+        if names:
+            parts.append(f"{_listed(names)}: {reason}")
+    return f"No label was learned. {'; '.join(parts)}."
+
+
+class Writer:
+    """The thread that changes the store and the model.
+
+    Parameters
+    ----------
+    store : Store
+        The store, which is this thread's from now on.
+    served : Served
+        The model after all events of the store.
+    settings : Settings
+        What is asked.
+    counts : Counts
+        Where things are counted.
+    """
+
+    def __init__(self, store: Store, served: Served, settings: Settings, counts: Counts) -> None:
+        self.thread = threading.Thread(target=self._run, name="writer", daemon=True)
+        self.store, self.served, self.settings, self.counts = store, served, settings, counts
+        self.lock = threading.Lock()  # held while the model changes
+        self.stopped: str | None = None
+        self.clock = Clock(float(store.fact("time", 0.0)))
+        self._queue: queue.SimpleQueue[Job | Callable[[], None] | None] = queue.SimpleQueue()
+        self._fresh: list[tuple[str, Row]] = []
+        self._events: list[tuple[int, int, float, str | None, str, bytes]] = []
+        self._changed = False
+        self._tidied = self._snapshot_time = self.clock.now()
+        self._recount()
+        self._since = store.count_events(store.snapshots()[0].event)
+
+    def _recount(self) -> None:
+        """Take numbers from the store."""
+        self.number, self.chunk = self.store.last_event()
+        counts = self.counts
+        counts.waiting, _, counts.waiting_bytes = self.store.waiting()
+        counts.events, counts.store_bytes = self.number, self.store.size()
+
+    # From other threads --------------------------------------------------------------------------
+
+    def put(self, job: Job) -> None:
+        """Have a job done."""
+        self._queue.put(job)
+
+    def call(self, action: Callable[[], None]) -> None:
+        """Have something done between two transactions."""
+        self._queue.put(action)
+
+    def end(self) -> None:
+        """Have the thread end when all that waits is done and a snapshot is made."""
+        self._queue.put(None)
+
+    # The thread ----------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        """Do what comes until the end."""
+        while True:
+            jobs, action, is_last = self._take()
+            if jobs or self._is_due():
+                self._do(jobs)
+            if action is not None:
+                action()
+            if is_last:
+                if self._since and self.stopped is None:
+                    self.snapshot()
+                return
+            self._look_after()
+
+    def _take(self) -> tuple[list[Job], Callable[[], None] | None, bool]:
+        """Return all jobs that wait, up to what is no job."""
+        jobs, rows = list[Job](), 0
+        while rows < _MOST_ROWS:
+            try:
+                item = self._queue.get_nowait() if jobs else self._queue.get(timeout=_TICK)
+            except queue.Empty:
+                break
+            if item is None:
+                return jobs, None, True
+            if not isinstance(item, Job):
+                return jobs, item, False
+            jobs.append(item)
+            rows += len(item.objects) if isinstance(item, Teach) else item.rows
+        return jobs, None, False
+
+    def _is_due(self) -> bool:
+        """Say whether the wait of a row has ended."""
+        if not self.counts.waiting or self.stopped:
+            return False
+        end = self.store.next_end()
+        return end is not None and end < self.clock.now()
+
+    def _do(self, jobs: list[Job]) -> None:
+        """Do jobs in one transaction, learn what they bring, and answer them."""
+        if self.stopped is not None:
+            self._answer(jobs, [Refused(503, self.stopped)] * len(jobs))
+            return
+        begin = time.perf_counter()
+        self._fresh, self._events, self._changed = [], [], False
+        answers = list[Any]()
+        try:
+            with self.store.transaction():
+                now = self.clock.now()
+                answers += [self._once(job, now) for job in jobs]
+                self._expire(now)
+                if self._changed:
+                    self.store.add_events(self._events)
+                    self.store.set_fact("time", now)
+        except Exception as error:
+            if isinstance(error, NotStoredError):
+                sentence = self._give_up(f"the store could not be written ({error})")
+            else:
+                log.exception("not stored")
+                sentence = self._give_up(f"of an internal error ({type(error).__name__}: {error})")
+            self._answer(jobs, [Refused(503, sentence)] * len(jobs))
+            return
+        if self._changed:
+            self.counts.commits += 1
+            self.counts.commit_seconds += time.perf_counter() - begin
+        fault = self._learn()
+        if fault is not None:
+            sentence = f"The rows are stored, but could not be learned from: {fault}"
+            answers = [Refused(503, sentence)] * len(jobs)
+        self._answer(jobs, answers)
+
+    def _once(self, job: Job, now: float) -> tuple[bytes, bool] | Refused:
+        """Do a job, unless one with its key was done before: then that one's answer counts."""
+        found = None if job.key is None else self.store.answer(job.owner, job.key)
+        if found is not None:
+            if found[0] != job.digest:
+                return Refused(409, "another request had this Idempotency-Key: give each its own.")
+            self.counts.replays += 1
+            return found[1], True
+        try:
+            answer = msgspec.json.encode(job.apply(self, now))
+        except Refused as refused:
+            return refused
+        if job.key is not None:
+            self.store.keep_answer(job.owner, job.key, job.digest, now, answer)
+        self._changed = True
+        return answer, False
+
+    def _answer(self, jobs: list[Job], answers: Sequence[tuple[bytes, bool] | Refused]) -> None:
+        if jobs:
+            pairs = [(job.future, answer) for job, answer in zip(jobs, answers, strict=True)]
+            jobs[0].future.get_loop().call_soon_threadsafe(_deliver, pairs)
+
+    def _give_up(self, reason: str) -> str:
+        """Learn no more: what is on the disk is not known, or there is no room on it."""
+        self.stopped = (
+            f"Learning has stopped, because {reason}. Scores go on, and nothing that was answered is "
+            "lost. Mend the cause, then restart the service."
+        )
+        log.error("learning stopped", extra={"facts": {"reason": reason}})
+        return self.stopped
+
+    # Inside a transaction ------------------------------------------------------------------------
+
+    def add_event(self, now: float, name: str | None, label: str, row: Row, blob: bytes) -> None:
+        """Learn from a row, when it is on the disk."""
+        if len(self._fresh) % CHUNK == 0:
+            self.chunk += 1
+        self.number += 1
+        self._events.append((self.number, self.chunk, now, name, label, blob))
+        self._fresh.append((label, row))
+
+    def let_go(self, name: str, row: bytes, now: float, state: int) -> None:
+        """Let go of a row that waited; its id is known for as long again."""
+        self.store.finish([(name, now + self.settings.wait)], state)
+        self.counts.waiting -= 1
+        self.counts.waiting_bytes -= len(row)
+
+    def count_in(self, ids: Sequence[str], rows: Sequence[bytes]) -> None:
+        """Count rows that begin to wait."""
+        self.counts.remembered += len(ids)
+        self.counts.waiting += len(ids)
+        self.counts.waiting_bytes += sum(map(_takes, ids, rows))
+
+    def make_room(self, size: int, now: float) -> None:
+        """Make sure that so many bytes may wait, or refuse."""
+        room = self.settings.wait_bytes - self.counts.waiting_bytes
+        if size > room:
+            self.store.forget_ids(now + 2 * self.settings.wait)  # all that have their label
+            self.counts.waiting, _, self.counts.waiting_bytes = self.store.waiting()
+            room = self.settings.wait_bytes - self.counts.waiting_bytes
+        if size > room:
+            raise Refused(
+                429,
+                f"{self.counts.waiting:,} rows wait for labels, and there is no room for more: send "
+                "labels, or score without remember.",
+                headers={"Retry-After": "60"},
+            )
+
+    def _expire(self, now: float) -> None:
+        """Let go of rows whose wait has ended, with the label that this stands for, if any."""
+        ended = self.store.ended(now, _ENDED) if self.counts.waiting else []
+        default = self.settings.default_label
+        for name, row in ended:
+            if default is not None:
+                self.add_event(now, name, default, msgspec.json.decode(row), row)
+            self.let_go(name, row, now, EXPIRED)
+        self._changed |= bool(ended)
+        if default is None:
+            self.counts.expired += len(ended)
+        else:
+            self.counts.defaulted += len(ended)
+
+    # After it ------------------------------------------------------------------------------------
+
+    def _learn(self) -> str | None:
+        """Learn from the rows of a transaction, chunk by chunk; return what went wrong, if anything."""
+        faults = list[str]()
+        for begin in range(0, len(self._fresh), CHUNK):
+            labels, rows = zip(*self._fresh[begin : begin + CHUNK], strict=True)
+            with self.lock:
+                fault = self.served.learn(labels, rows)
+            if fault is not None:
+                log.error("not learned", extra={"facts": {"reason": fault}})
+                faults.append(fault)
+            self.counts.positives_learned += labels.count(self.served.labels[1])
+        self.counts.rows_learned += len(self._fresh)
+        self.counts.events = self.number
+        self._since += len(self._fresh)
+        return faults[0] if faults else None
+
+    def _look_after(self) -> None:
+        """Make a snapshot, and forget what is too old, when it is time."""
+        now = self.clock.now()
+        if self.stopped is not None:
+            return
+        late = self._since and now - self._snapshot_time > _SNAPSHOT_SECONDS
+        if self._since >= self.settings.snapshot_every or late:
+            self.snapshot()
+        if now - self._tidied > _TIDY_SECONDS:
+            self._tidied = now
+            self._tidy(now)
+
+    def _tidy(self, now: float) -> None:
+        try:
+            with self.store.transaction():
+                self.store.forget_ids(now)
+                self.store.forget_answers(now - _ANSWER_SECONDS, _ANSWER_BYTES)
+            self._recount()
+        except NotStoredError as error:
+            self._give_up(f"the store could not be written ({error})")
+
+    def snapshot(self, given: Served | None = None) -> None:
+        """Write a snapshot of the model, or of one that takes its place."""
+        begin, now = time.perf_counter(), self.clock.now()
+        served = given or self.served
+        keep = self.settings.keep_events
+        try:
+            self.store.add_snapshot(served.model, now, given=given is not None, keep_events=keep)
+        except (OSError, ValueError, NotStoredError) as error:
+            self._give_up(f"a snapshot could not be written ({error})")
+            return
+        self._since, self._snapshot_time = 0, now
+        self.counts.snapshots += 1
+        self.counts.snapshot_seconds += time.perf_counter() - begin
+        self.counts.store_bytes = self.store.size()
+        if given is not None:
+            with self.lock:
+                self.served = given
+
+
+def _deliver(pairs: list[tuple["asyncio.Future[Any]", Any]]) -> None:
+    for future, answer in pairs:
+        if future.done():  # its request was given up
+            continue
+        if isinstance(answer, Refused):
+            future.set_exception(answer)
+        else:
+            future.set_result(answer)

@@ -1,0 +1,393 @@
+"""The service without the network: what is answered, stored and learned."""
+
+import asyncio
+import json
+import sqlite3
+import time
+
+import numpy as np
+import pytest
+
+import cbrank
+from cbrank.serving.errors import Refused
+from cbrank.serving.replay import replay
+from cbrank.serving.service import Service
+from cbrank.serving.store import DATABASE, Store, StoreError
+from cbrank.serving.writer import CHUNK, Settings
+from cbrank.streams import TableColumns, open_stream
+from cbrank.training import Model
+
+RANDOM = np.random.RandomState(5)
+CITIES = np.array(["Oslo", "Rome", "Bonn", "?"])
+
+
+def made_rows(count, seed=0):
+    random = np.random.RandomState(seed)
+    rows = []
+    for _ in range(count):
+        age, city = float(random.randint(18, 80)), str(random.choice(CITIES))
+        likes = age / 40 + (city == "Rome") + random.normal()
+        rows.append({"age": age, "city": city, "clicked": "yes" if likes > 2 else "no"})
+    return rows
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A model file that has learned from 300 rows of a table."""
+    folder = tmp_path_factory.mktemp("served")
+    rows = made_rows(300, seed=1)
+    text = "\n".join(["age,city,clicked", *(",".join(map(str, row.values())) for row in rows)])
+    (folder / "rows.csv").write_text(text + "\n")
+    made = Model(cbrank.AdditiveRanker(random_state=0), None, TableColumns(label="clicked"))
+    for chunk in open_stream(folder / "rows.csv", columns=made.columns):
+        made.learn(chunk)
+    made.write(folder / "click s.model")
+    return folder / "click s.model"
+
+
+@pytest.fixture
+def serve(model, tmp_path):
+    """Run a coroutine function with a service that is opened for it and closed after it."""
+
+    def run(steps, folder=tmp_path / "store", **settings):
+        async def whole():
+            service = Service.open(model, folder, Settings(**settings))
+            service.start()
+            try:
+                return await steps(service)
+            finally:
+                await service.close()
+
+        return asyncio.run(whole())
+
+    return run
+
+
+async def refusal(coroutine):
+    with pytest.raises(Refused) as caught:
+        await coroutine
+    return caught.value
+
+
+def said(answer):
+    return json.loads(answer[0])
+
+
+# Scores -------------------------------------------------------------------------------------------
+
+
+def test_scores_are_those_of_the_model_whatever_waits_together(serve, model):
+    rows = made_rows(50)
+
+    async def steps(service):
+        together = await asyncio.gather(*(service.score([row]) for row in rows))
+        return [one for [one] in together], await service.score(rows)
+
+    one_by_one, at_once = serve(steps)
+    expected = Model.open(model).ranker.judge(rows, with_std=True)
+    for found in (one_by_one, at_once):
+        np.testing.assert_allclose([one["score"] for one in found], expected.scores, rtol=1e-12)
+        np.testing.assert_allclose([one["std"] for one in found], expected.std, rtol=1e-12)
+        np.testing.assert_allclose([one["proba"] for one in found], expected.probabilities)
+        assert [one["label"] for one in found] == [
+            "yes" if score > 0 else "no" for score in expected.scores
+        ]
+    assert {"yes", "no"} == {one["label"] for one in at_once}
+
+
+def test_many_rows_and_a_model_that_is_learning_are_scored_in_a_thread(serve):
+    rows = made_rows(5000)
+
+    async def steps(service):
+        many = await service.score(rows)
+        service.lock.acquire()
+        waits = asyncio.ensure_future(service.score(rows[:2]))
+        await asyncio.sleep(0.05)
+        is_waiting = not waits.done()
+        service.lock.release()
+        return many, is_waiting, await waits, await service.score(rows[:2])
+
+    many, is_waiting, waited, alone = serve(steps)
+    assert len(many) == 5000
+    assert is_waiting
+    assert waited == alone
+    assert waited[0]["score"] == pytest.approx(many[0]["score"])
+
+
+def test_a_row_without_a_score_is_refused_alone(serve):
+    bad = {"planet": "Mars"}
+
+    async def steps(service):
+        asked = [service.score([row]) for row in [made_rows(1)[0], bad]]
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    good, refused = serve(steps)
+    assert good[0]["label"] in ("yes", "no")
+    assert (refused.status, "'age', 'city'" in refused.sentence) == (400, True)
+
+
+# Labels -------------------------------------------------------------------------------------------
+
+
+def test_the_model_of_a_start_is_that_of_the_run_before(serve, tmp_path):
+    rows = made_rows(400)
+
+    async def learn(service):
+        assert said(await service.learn(rows[:100])) == {"learned": 100, "event": 100}
+        for begin in range(100, 400, 50):
+            await asyncio.gather(*(service.learn([row]) for row in rows[begin : begin + 50]))
+        return await service.snapshot()
+
+    async def look(service):
+        return await service.snapshot()
+
+    for number, settings in enumerate([{}, {"snapshot_every": 30}, {"keep_events": True}]):
+        folder = tmp_path / str(number)
+        served = serve(learn, folder, **settings)
+        assert serve(look, folder, **settings) == served
+        with sqlite3.connect(folder / DATABASE) as database:
+            # as if it had been killed: no snapshot since some events
+            database.execute(
+                "DELETE FROM snapshots WHERE number = (SELECT max(number) FROM snapshots)"
+            )
+        assert serve(look, folder, **settings) == served
+        assert replay(folder)[0].to_bytes() == served
+
+
+def test_all_chunks_are_written_down(serve, tmp_path):
+    async def steps(service):
+        await service.learn(made_rows(2 * CHUNK + 3))
+        await service.learn(made_rows(1))
+
+    serve(steps, keep_events=True)
+    store = Store.look_into(tmp_path / "store")
+    assert [len(chunk) for chunk in store.chunks(0)] == [CHUNK, CHUNK, 3, 1]
+    store.close()
+
+
+def test_labels_that_come_later(serve):
+    rows = made_rows(3)
+
+    async def steps(service):
+        answer = said(await service.answer(rows, remember=True, ids=["a", "b", 7]))
+        assert [one["id"] for one in answer["rows"]] == ["a", "b", "7"]
+        assert service.counts.waiting == 3
+        mixed = said(await service.learn_labels([("a", "yes"), ("x", "no"), ("a", "no")]))
+        again = await refusal(service.learn_labels([("a", "no")]))
+        unknown = await refusal(service.learn_labels([("x", "no")]))
+        twice = await refusal(service.answer(rows[:1], remember=True, ids=["b"]))
+        bad = await refusal(service.learn_labels([("b", "maybe"), ("7", None)]))
+        last = said(await service.learn_labels([(7, "no"), ("b", "no")]))
+        return mixed, again, unknown, twice, bad, last, service.counts
+
+    mixed, again, unknown, twice, bad, last, counts = serve(steps)
+    assert mixed["learned"] == 1
+    assert [one["result"] for one in mixed["labels"]] == ["learned", "unknown", "already"]
+    assert (again.status, again.answer()["labels"]) == (409, [{"id": "a", "result": "already"}])
+    assert (unknown.status, "never waited" in unknown.sentence) == (404, True)
+    assert (twice.status, "'b'" in twice.sentence) == (409, True)
+    assert (bad.status, "neither" in bad.sentence, "missing" in bad.sentence) == (400, True, True)
+    assert last["learned"] == 2
+    assert (counts.waiting, counts.labels_already, counts.labels_unknown) == (0, 2, 2)
+    assert counts.rows_learned == 3
+
+
+def test_ids_are_the_callers_the_rows_own_or_new_ones(serve):
+    async def steps(service):
+        row = made_rows(1)[0]
+        own = said(await service.answer([row | {"id": 12}]))
+        new = said(await service.answer([row, row], remember=True))
+        wrong = [
+            await refusal(service.answer([row], ids=[name], remember=True))
+            for name in ("", "x" * 201, 1.5, True, "a\nb")
+        ]
+        twins = await refusal(service.answer([row, row], ids=["a", "a"], remember=True))
+        count = await refusal(service.answer([row], ids=["a", "b"]))
+        return own, new, wrong, twins, count
+
+    own, new, wrong, twins, count = serve(steps)
+    assert own["rows"][0]["id"] == "12"
+    assert len({one["id"] for one in new["rows"]}) == 2
+    assert {refused.status for refused in (*wrong, twins, count)} == {400}
+
+
+def test_a_wait_that_ends(serve, tmp_path):
+    async def steps(service):
+        await service.answer(made_rows(2), remember=True, ids=["a", "b"])
+        await service.learn_labels([("a", "no")])
+        await asyncio.sleep(0.15)
+        late = await refusal(service.learn_labels([("b", "yes")]))
+        deadline = time.monotonic() + 5
+        while service.counts.waiting and time.monotonic() < deadline:
+            await asyncio.sleep(0.05)
+        later = await refusal(service.learn_labels([("b", "yes")]))
+        return late, later, service.counts
+
+    late, later, counts = serve(steps, wait=0.1)
+    assert late.status == later.status == 404
+    assert "too late" in late.sentence
+    assert "too late" in later.sentence
+    assert (counts.expired, counts.rows_learned, counts.labels_expired) == (1, 1, 2)
+    *_, counts = serve(steps, tmp_path / "other", wait=0.1, default_label="no")
+    assert (counts.defaulted, counts.rows_learned) == (1, 2)
+
+
+def test_rows_wait_through_a_restart_and_a_clock_set_back(serve, monkeypatch):
+    async def score(service):
+        await service.answer(made_rows(1), remember=True, ids=["a"])
+
+    async def learn(service):
+        return said(await service.learn_labels([("a", "no")]))
+
+    serve(score, wait=5.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "time", lambda: 1e9)
+        assert serve(learn, wait=5.0)["learned"] == 1
+
+
+def test_waiting_rows_are_bounded(serve):
+    rows = made_rows(20)
+
+    async def steps(service):
+        await service.answer(rows[:10], remember=True, ids=[*"abcdefghij"])
+        full = await refusal(service.answer(rows[10:], remember=True))
+        await service.learn_labels([(name, "no") for name in "abcdefghij"])
+        await service.answer(rows[10:], remember=True)  # ids that have their labels are forgotten
+        return full, service.counts.waiting_bytes
+
+    full, size = serve(steps, wait_bytes=2500)
+    assert (full.status, full.headers["Retry-After"]) == (429, "60")
+    assert size <= 2500
+
+
+# Requests that come twice -------------------------------------------------------------------------
+
+
+def test_a_key_makes_a_request_count_once(serve):
+    rows = made_rows(2)
+
+    async def steps(service):
+        first = await service.learn(rows, key="k", who="shop")
+        both = await asyncio.gather(*(service.learn(rows, key="k", who="shop") for _ in range(3)))
+        other = await refusal(service.learn(rows[:1], key="k", who="shop"))
+        of_another = await service.learn(rows, key="k", who="bank")
+        scored = await service.answer(rows, remember=True, key="s")
+        again = await service.answer(rows, remember=True, key="s")
+        bad = await refusal(service.learn(rows, key="a b"))
+        return first, both, other, of_another, scored, again, bad, service.counts
+
+    first, both, other, of_another, scored, again, bad, counts = serve(steps)
+    assert both == [(first[0], True)] * 3
+    assert other.status == 409
+    assert said(of_another)["event"] == 4
+    assert again == (scored[0], True)
+    assert bad.status == 400
+    assert (counts.rows_learned, counts.replays, counts.waiting) == (4, 4, 2)
+
+
+def test_a_key_counts_after_a_restart(serve):
+    async def steps(service):
+        return await service.learn(made_rows(1), key="k")
+
+    first = serve(steps)
+    assert serve(steps) == (first[0], True)
+
+
+# What goes wrong ----------------------------------------------------------------------------------
+
+
+def test_a_store_that_cannot_be_written_stops_learning_and_not_scoring(serve, monkeypatch):
+    rows = made_rows(3)
+
+    async def steps(service):
+        await service.learn(rows[:1])
+        before = await service.snapshot()
+        with monkeypatch.context() as patch:
+            patch.setattr(Store, "add_events", _full)
+            refused = await refusal(service.learn(rows))
+        still = await refusal(service.learn(rows))
+        remembered = await refusal(service.answer(rows, remember=True))
+        scores = await service.score(rows)
+        return before, refused, still, remembered, scores, await service.snapshot()
+
+    before, refused, still, remembered, scores, after = serve(steps)
+    assert refused.status == still.status == remembered.status == 503
+    assert "disk is full" in refused.sentence
+    assert "restart" in refused.sentence
+    assert len(scores) == 3
+    assert after == before
+
+    async def learn(service):
+        return said(await service.learn(rows))
+
+    assert serve(learn) == {"learned": 3, "event": 4}
+
+
+def _full(*_):
+    raise sqlite3.OperationalError("database or disk is full")
+
+
+def test_rows_that_cannot_be_learned_change_nothing_and_fail_again_in_a_replay(
+    serve, monkeypatch, tmp_path
+):
+    rows = made_rows(2)
+    learn_rows = Model.learn_rows
+
+    def fail(model, X, y):
+        if (X.columns[0] == rows[0]["age"]).all():
+            raise ValueError("no such age")
+        learn_rows(model, X, y)
+
+    monkeypatch.setattr(Model, "learn_rows", fail)
+
+    async def steps(service):
+        before = await service.snapshot()
+        refused = await refusal(service.learn(rows[:1]))
+        assert await service.snapshot() == before
+        await service.learn(rows[1:])
+        return refused, await service.snapshot()
+
+    refused, served = serve(steps, keep_events=True)
+    assert (refused.status, "no such age" in refused.sentence) == (503, True)
+    assert replay(tmp_path / "store")[0].to_bytes() == served
+
+
+def test_another_model_is_refused_with_the_store_of_the_first(serve, model, tmp_path):
+    async def nothing(service):
+        pass
+
+    serve(nothing)
+    other = tmp_path / "other.model"
+    again = Model.open(model)
+    again.ranker.partial_fit(made_rows(1), [1])
+    again.write(other)
+    with pytest.raises(StoreError, match="goes on from another model"):
+        Service.open(other, tmp_path / "store", Settings())
+    with pytest.raises(ValueError, match="neither 'no' nor 'yes'"):
+        Service.open(model, tmp_path / "new", Settings(default_label="perhaps"))
+
+
+def test_a_model_is_replaced(serve, model, tmp_path):
+    other = Model.open(model)
+    other.ranker.partial_fit(made_rows(5), [0, 1, 0, 1, 0])
+    row = made_rows(1)
+
+    async def steps(service):
+        await service.answer(row, remember=True, ids=["a"])
+        await service.learn(row)
+        refused = await refusal(service.replace(b"no model"))
+        told = await service.replace(other.to_bytes())
+        same = await service.snapshot() == other.to_bytes()
+        await service.learn_labels([("a", "yes")])
+        return refused, told, same, await service.snapshot()
+
+    for number, settings in enumerate([{}, {"keep_events": True}]):
+        folder = tmp_path / str(number)
+        refused, told, same, served = serve(steps, folder, **settings)
+        assert (refused.status, told["labels"], same) == (400, ["no", "yes"], True)
+
+        async def look(service):
+            return await service.snapshot()
+
+        assert serve(look, folder, **settings) == served
+        assert replay(folder)[0].to_bytes() == served

@@ -1,0 +1,61 @@
+"""Kill ``cbrank serve`` at random moments under load, start it again, and look for what is lost.
+
+``python tests/tools/serve_kills.py --rounds 200`` prints what each round did and fails on the first label
+that was acknowledged and is not among the events exactly once, on the first row that was to be remembered
+and is not, and on the first model that differs in a bit from a replay of the events: that of ``cbrank
+replay`` and one of its own, which learns from the events as they come and is never stopped. Clients retry
+with their key when an answer is lost. ``--fault`` adds to the kills a write-ahead file that is cut short, a
+full disk, a clock set back, or a damaged store (serve_faults.py).
+"""
+
+import argparse
+import collections
+import random
+import sys
+import tempfile
+
+from serve_faults import FAULTS
+from served import Launcher
+from served_lives import Life
+
+
+def kill_rounds(launcher, rounds, seed, watch=print):
+    """Kill servers in so many rounds, thirty to a store; return the kills."""
+    draw, kills = random.Random(seed), 0
+    counts: collections.Counter[str] = collections.Counter()
+    for first in range(0, rounds, 30):
+        with tempfile.TemporaryDirectory() as folder:
+            plain = first // 30 % 2 == 1
+            life = Life(launcher, folder, draw, plain=plain)
+            for number in range(first, min(rounds, first + 30)):
+                told = life.round(number)
+                kind = "plain" if plain else "table"
+                watch(f"{number + 1}/{rounds}, {kind}: {told}: nothing lost")
+            life.label_all()
+            kills += life.kills
+            counts += life.ledger.counts
+    watch(f"{kills} kills; answers and results: {dict(sorted(counts.items()))}")
+    return kills
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--fault", choices=["kill", *FAULTS, "all"], default="kill")
+    options = parser.parse_args()
+
+    def watch(told):
+        print(told, flush=True)
+
+    with Launcher() as launcher:
+        if options.fault in {"kill", "all"}:
+            kill_rounds(launcher, options.rounds, options.seed, watch)
+        for name, fault in FAULTS.items():
+            if options.fault in {name, "all"}:
+                fault(launcher, options.rounds, options.seed, watch)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

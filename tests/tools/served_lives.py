@@ -1,0 +1,224 @@
+"""Stores, the servers they have one after the other, and a judge of what they keep."""
+
+import asyncio
+import io
+import itertools
+import json
+import operator
+import shutil
+import signal
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+from served import Connection, Server
+from served_clients import Label, Ledger, load, make_model, quiet_load, run_here
+
+from cbrank import modelfile
+from cbrank.streams import open_stream
+from cbrank.training import Model
+
+
+class Judge:
+    """A learner that is never stopped: it reads the events of a store as they come, as CSV."""
+
+    def __init__(self, path):
+        self.model = Model.open(path)
+        self.serials: dict[int, int] = {}  # and the event of each
+        self.last = 0
+
+    def follow(self, store):
+        """Learn from the events of a store that came since, in its chunks; return how many."""
+        with closing(sqlite3.connect(Path(store, "store.db"))) as database:
+            rows = database.execute("SELECT * FROM events ORDER BY number").fetchall()
+        assert [number for number, *_ in rows] == [*range(1, len(rows) + 1)], "events are gone"
+        news = rows[self.last :]
+        for _, chunk in itertools.groupby(news, operator.itemgetter(1)):
+            self._learn([self._read(*event) for event in chunk])
+        return len(news)
+
+    def _read(self, number, _chunk, _time, _id, label, data):
+        row, self.last = json.loads(data), number
+        assert row["t"] not in self.serials, f"row {row} is event {number} and an earlier one"
+        self.serials[row["t"]] = number
+        return ",".join([*(as_cell(row.get(name)) for name in ("t", "a", "b", "city")), label])
+
+    def _learn(self, lines):
+        text = io.BytesIO("\n".join(["t,a,b,city,y", *lines, ""]).encode())
+        how = {"learn": False, "format": "csv", "separator": ",", "decimal": "."}
+        [chunk] = open_stream(text, columns=self.model.columns, **how)
+        self.model.learn(chunk)
+
+    def compare(self, file):
+        """Refuse a model file that is not that of this learner, to the bit."""
+        own = Path(f"{file}.own")
+        self.model.write(own)
+        mine, other = learned_of(own), learned_of(file)
+        wrong = [name for name in mine.keys() | other.keys() if mine.get(name) != other.get(name)]
+        assert not wrong, f"{file} is another model after event {self.last}: {sorted(wrong)}"
+
+
+def as_cell(value):
+    """Return a value as it stands in CSV; 4.0 would be a code there, and 4 is a number."""
+    return "" if value is None else str(value).removesuffix(".0")
+
+
+def learned_of(path):
+    """Return what a model file holds, but for what its last run was."""
+    arrays, facts = modelfile.read(path)
+    facts.pop("last_run", None)
+    return facts | {
+        f"{name} {array.dtype.str} {array.shape}": array.tobytes() for name, array in arrays.items()
+    }
+
+
+def label_of(store):
+    """Return the labels of the events by the rows' serial numbers."""
+    with closing(sqlite3.connect(Path(store, "store.db"))) as database:
+        rows = database.execute("SELECT label, row FROM events").fetchall()
+    return {json.loads(row)["t"]: label for label, row in rows}
+
+
+def check_ledger(ledger, judge, store):
+    """Compare what was answered with what is in a store."""
+    events = judge.serials
+    for serial, event in ledger.acknowledged.items():
+        assert serial in events, f"row {serial} was acknowledged as event {event} and is lost"
+        assert event is None or events[serial] <= event, (
+            f"row {serial}: {events[serial]}, not {event}"
+        )
+    wrong = ledger.refused & events.keys()
+    assert not wrong, f"rows {wrong} were refused and learned from"
+    labels = label_of(store)
+    wrong = {serial for serial, label in labels.items() if ledger.labels.get(serial) != label}
+    assert not wrong, f"rows {wrong} have other labels than were sent"
+    with closing(sqlite3.connect(Path(store, "store.db"))) as database:
+        known = dict(database.execute("SELECT id, state FROM ids"))
+    for name in ledger.waiting:
+        assert known.get(name) == 0, f"the id {name} was to be remembered and is {known.get(name)}"
+    for name in ledger.done:
+        assert known.get(name) == 1, f"the id {name} has a label and is {known.get(name)}"
+
+
+# The rounds ---------------------------------------------------------------------------------------
+
+
+class Life:
+    """A store, the servers it has one after the other, and what they were told."""
+
+    def __init__(self, launcher, folder, draw, *, plain=False, store=None, options=()):
+        self.launcher, self.folder, self.draw = launcher, Path(folder), draw
+        self.model = make_model(folder, plain=plain)
+        self.store = store or self.folder / "store"
+        self.options = [
+            "--keep-events",
+            "--snapshot-every",
+            str(draw.choice([20, 150, 2000])),
+            *options,
+        ]
+        self.ledger, self.judge = Ledger(draw, gaps=not plain), Judge(self.model)
+        self.kills, self.startup = 0, 1.0
+
+    def start(self, **how):
+        """Start a server and wait until it answers."""
+        begin = time.monotonic()
+        server = Server(self.launcher, self.model, self.store, *self.options, **how)
+        try:
+            server.wait_ready()
+        except BaseException:
+            server.end()
+            raise
+        self.startup = time.monotonic() - begin
+        return server
+
+    def start_and_kill(self):
+        """Kill a server before it answers, or just when it begins to."""
+        server = Server(self.launcher, self.model, self.store, *self.options)
+        time.sleep(self.draw.uniform(0, 1.1 * self.startup))
+        code = server.end()
+        assert code == -signal.SIGKILL, (code, server.told())
+        self.kills += 1
+
+    def copy(self):
+        """Return a copy of the store as it is on the disk, for it is changed by a look at it."""
+        copy = self.folder / "copy"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(self.store, copy)
+        return copy
+
+    def check(self, *, replay=False):
+        """Compare the store that a server left behind with what its clients were told."""
+        copy = self.copy()
+        news = self.judge.follow(copy)
+        check_ledger(self.ledger, self.judge, copy)
+        if replay:
+            file = self.folder / "replayed.model"
+            run_here(["replay", copy, "-o", file, "--quiet"])
+            self.judge.compare(file)
+        return news
+
+    def check_model(self, server):
+        """Compare the model of a server that nobody speaks to with that of the judge."""
+        answer = server.ask("GET", "/model")
+        assert answer.status == 200, answer
+        file = self.folder / "served.model"
+        file.write_bytes(answer.body)
+        self.judge.compare(file)
+
+    def killed_under_load(self, seconds, how=signal.SIGKILL, **server_how):
+        """Start, compare the model, let clients work, kill, and compare what is left."""
+        with self.start(**server_how) as server:
+            self.check_model(server)
+            asyncio.run(load(server, self.ledger, seconds, how))
+            server.wait()
+        self.kills += 1
+
+    def quiet(self, count=30):
+        """A server whose clients all got their answers has the model of the events."""
+        with self.start() as server:
+            asyncio.run(quiet_load(server, self.ledger, count))
+            file = self.folder / "quiet.model"
+            file.write_bytes(server.ask("GET", "/model").body)
+            server.end()
+        self.kills += 1
+        self.check()
+        self.judge.compare(file)
+
+    def label_all(self):
+        """Let everything that waits be learned from; what was sent is then an event, or refused."""
+        with self.start() as server:
+            asyncio.run(self.finish(server))
+            assert server.end(signal.SIGTERM) == 0, server.told()
+        self.check(replay=True)
+        lost = {*self.ledger.labels} - self.judge.serials.keys() - self.ledger.refused
+        return len(lost)
+
+    async def finish(self, server):
+        """Send again what was not answered, label all that waits, and some of it twice."""
+        async with Connection(server.port) as connection:
+            while self.ledger.retries:
+                await self.ledger.retries.pop().send(connection)
+            while self.ledger.waiting or self.ledger.unsure:
+                await Label(self.ledger, 5).send(connection)
+            for name in [*self.ledger.done][-300:]:
+                body = {"labels": [{"id": name, "label": "yes"}]}
+                answer = await connection.ask("POST", "/learn", body)
+                assert answer.status == 409, (name, answer)
+                assert answer.json()["labels"] == [{"id": name, "result": "already"}], answer
+
+    def round(self, number):
+        """Kill once or twice, and compare."""
+        draw, told = self.draw, []
+        if draw.random() < 0.25:
+            self.start_and_kill()
+            told.append("killed while it started")
+        if draw.random() < 0.15:
+            self.quiet()
+            told.append("killed when all was answered")
+        seconds = draw.choice([draw.uniform(0, 0.1), draw.uniform(0, 1)])
+        how = signal.SIGTERM if draw.random() < 0.1 else signal.SIGKILL
+        self.killed_under_load(seconds, how)
+        news = self.check(replay=number % 5 == 0)
+        told.append(f"{how.name} after {seconds:.2f} s, {news} events more")
+        return "; ".join(told)
