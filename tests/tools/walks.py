@@ -1,7 +1,7 @@
-"""Print how many files and functions of the package each of four walks passes through.
+"""Print how many files and functions of the package each of five walks passes through.
 
 ``python tests/tools/walks.py`` follows `partial_fit` to its kernel, ``cbrank train`` to the model
-file, ``cbrank reproduce`` to its report, and `DaskRanker.fit`, each in a process that has compiled and
+file, a label from ``POST /learn`` to the model, ``cbrank reproduce`` to its report, and `DaskRanker.fit`, each in a process that has compiled and
 imported what it needs, and counts what Python calls of cbrank on the way.
 """
 
@@ -71,6 +71,37 @@ def train() -> None:
     steps.report("cbrank train")
 
 
+def learn() -> None:
+    import asyncio  # noqa: PLC0415
+
+    from cbrank.serving.app import App  # noqa: PLC0415
+    from cbrank.serving.limits import Guard, Limits  # noqa: PLC0415
+    from cbrank.serving.service import Service  # noqa: PLC0415
+    from cbrank.serving.writer import Settings  # noqa: PLC0415
+
+    cbrank.save(cbrank.CBRanker().partial_fit([[0.0], [1.0]], [0, 1]), "clicks.model")
+    body = b'{"rows": [{"1": 0.5, "label": 1}]}'
+    headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": "/learn", "headers": headers}
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body}
+
+    async def send(message: Any) -> None:
+        assert message.get("status", 200) == 200, message
+
+    async def ask() -> None:
+        service = Service.open(Path("clicks.model"), Path("clicks.store"), Settings())
+        guard = Guard(App(service, Limits()), None, Limits(), service.counts)
+        with Steps() as steps:
+            service.start()
+            await guard({**scope}, receive, send)
+        steps.report("POST /learn")
+        await service.close()
+
+    asyncio.run(ask())
+
+
 def reproduce() -> None:
     from cbrank.cli import main  # noqa: PLC0415
 
@@ -97,7 +128,7 @@ def dask_fit() -> None:
     steps.report("DaskRanker.fit")
 
 
-WALKS = {walk.__name__: walk for walk in (partial_fit, train, reproduce, dask_fit)}
+WALKS = {walk.__name__: walk for walk in (partial_fit, train, learn, reproduce, dask_fit)}
 
 
 def main() -> None:
