@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -30,6 +31,8 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Log = Callable[[str, str, int, float, int | None, str], None]
+
+log = logging.getLogger("cbrank.serving")
 
 # Bodies of the largest size that may be on their way together; further ones are told to come back.
 _TOGETHER = 16
@@ -262,6 +265,11 @@ class Guard:
             if not request.late:
                 raise
             await self._too_late(request)
+        except Exception as error:
+            log.exception("failed")
+            if not request.status:
+                sentence = f"internal error: {type(error).__name__}: please report it."
+                await self._answer(request, Refused(500, sentence))
         finally:
             self._open.discard(request)
             if request.status >= 400:

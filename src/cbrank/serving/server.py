@@ -11,10 +11,11 @@ from typing import Any
 
 import uvicorn
 
+from cbrank.serving import logs
 from cbrank.serving.app import App
 from cbrank.serving.limits import Guard, Limits
 from cbrank.serving.service import Service
-from cbrank.serving.tokens import Tokens
+from cbrank.serving.tokens import Tokens, exposure
 from cbrank.serving.writer import Settings
 
 log = logging.getLogger("cbrank.serving")
@@ -70,11 +71,17 @@ def run(
     log_requests: bool,
 ) -> None:
     """Serve a model until a signal comes; then do what waits, and make a snapshot."""
-    logging.basicConfig(level=logging.INFO)
-    who = None if tokens is None else Tokens.open(tokens)
+    logs.begin()
+    who = None if tokens is None else _who(tokens)
     with _listening(host, port) as listening:
         service = Service.open(model, store, settings)
-        app = Guard(App(service, limits), who, limits, service.counts)
+        app = Guard(
+            App(service, limits),
+            who,
+            limits,
+            service.counts,
+            logs.request if log_requests else None,
+        )
         config = uvicorn.Config(
             app, http="httptools", loop="auto", ws="none", lifespan="on", access_log=False,
             log_config=None, server_header=False, proxy_headers=False, timeout_keep_alive=75,
@@ -85,7 +92,7 @@ def run(
         def ready() -> None:
             url = _address(listening, secure=config.is_ssl)
             facts = {"url": url, "model": service.name, "events": service.counts.events}
-            log.info("serving %s", facts)
+            log.info("serving", extra={"facts": facts})
             sys.setswitchinterval(_TURN)
 
         _reload_on_hangup(who)
@@ -118,10 +125,21 @@ def _address(listening: socket.socket, *, secure: bool) -> str:
     return f"{'https' if secure else 'http'}://{shown}:{port}"
 
 
+def _who(path: Path) -> Tokens:
+    tokens = Tokens.open(path)
+    if note := exposure(path):
+        log.warning("tokens", extra={"facts": {"reason": note}})
+    return tokens
+
+
 def _reload_on_hangup(tokens: Tokens | None) -> None:
     def reload(*_: Any) -> None:
-        if tokens is not None:
-            tokens.reload()
+        if tokens is None:
+            return
+        if fault := tokens.reload():
+            log.error("tokens not read again", extra={"facts": {"reason": fault}})
+        else:
+            log.info("tokens read again", extra={"facts": {"tokens": len(tokens)}})
 
     if hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, reload)
