@@ -7,13 +7,17 @@ import socket
 import threading
 import time
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import uvicorn
 from hypothesis import example, given
 from hypothesis import strategies as st
+from small_services import running, sparse_model
+from starlette.routing import Match
 
 from cbrank.serving import limits as module
+from cbrank.serving.app import App
 from cbrank.serving.errors import Refused
 from cbrank.serving.limits import Buckets, Guard, Limits, is_within_depth
 from cbrank.serving.rules import RULES, find_place, is_loopback
@@ -560,6 +564,23 @@ def test_other_scopes():
                                   "/v2/models/a\n/infer2", "", "*", "/{model}"])  # fmt: skip
 def test_paths_that_nearly_are(path):
     assert find_place(path) is None
+
+
+def test_every_route_of_the_service_has_a_rule_and_every_rule_a_route():
+    with running(sparse_model()) as (_, service):
+        routes: list[Any] = App(service, Limits())._rest.routes
+    served = {(method, route.path) for route in routes for method in route.methods}
+    served |= {("POST", "/score"), ("POST", "/learn")}
+    for method, path in served:
+        for end in ("1", "1/ready", "1/infer") if ":path}" in path else ("",):
+            place = find_place(path.replace("{rest:path}", end))
+            assert place is not None, path
+            assert end or method in place.rules, (method, path)
+    for rule in RULES:
+        path = rule.path.replace("{file}", "live.js")
+        scope = {"type": "http", "method": rule.method, "path": path, "root_path": ""}
+        found = max(route.matches(scope)[0].value for route in routes)
+        assert found == Match.FULL.value or (rule.method, rule.path) in served, rule
 
 
 # The guard behind a real server ------------------------------------------------------------------
