@@ -161,7 +161,9 @@ class Buckets:
 # The guard ---------------------------------------------------------------------------------------
 
 
-class _Counts(Protocol):
+class Counted(Protocol):
+    """Where requests are counted."""
+
     requests: int
     refused: MutableMapping[int, int]
 
@@ -228,7 +230,7 @@ class Guard:
         app: App,
         tokens: Tokens | None,
         limits: Limits,
-        counts: _Counts,
+        counts: Counted,
         log: Log | None = None,
     ) -> None:
         self.app, self.tokens, self.limits, self.counts, self.log = app, tokens, limits, counts, log

@@ -27,7 +27,7 @@ _log = logging.getLogger("cbrank.serving")
 def begin(stream: TextIO | None = None) -> None:
     """Log to standard error from now on: JSON in lines, or text if it is a terminal.
 
-    Of other packages only warnings and errors are logged.
+    Of other packages only warnings and errors are logged, of uvicorn only errors.
 
     Parameters
     ----------
@@ -39,6 +39,8 @@ def begin(stream: TextIO | None = None) -> None:
     handler.setFormatter(Text() if stream.isatty() else Lines())
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.getLogger(_OURS).setLevel(logging.INFO)
+    # It warns of each request that is no HTTP: strangers could fill the disk.
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
 
 
 def request(

@@ -13,6 +13,7 @@ import uvicorn
 
 from cbrank.serving import logs
 from cbrank.serving.app import App
+from cbrank.serving.connections import Connection
 from cbrank.serving.limits import Guard, Limits
 from cbrank.serving.service import Service
 from cbrank.serving.tokens import Tokens, exposure
@@ -83,7 +84,7 @@ def run(
             logs.request if log_requests else None,
         )
         config = uvicorn.Config(
-            app, http="httptools", loop="auto", ws="none", lifespan="on", access_log=False,
+            app, http=Connection.within(limits, service.counts), loop="auto", ws="none", lifespan="on", access_log=False,
             log_config=None, server_header=False, proxy_headers=False, timeout_keep_alive=75,
             timeout_graceful_shutdown=_DRAIN, ssl_certfile=certificate, ssl_keyfile=key,
             h11_max_incomplete_event_size=None,
