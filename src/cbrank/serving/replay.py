@@ -3,10 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
-
+from cbrank.serving.served import Served, learn_again
 from cbrank.serving.store import Store, StoreError
-from cbrank.serving.writer import Served
 from cbrank.training.model import Model
 
 
@@ -37,7 +35,7 @@ def replay(
     store = Store.look_into(folder)
     try:
         first = store.snapshots()[-1]
-        begin = store.open_snapshot(first)
+        begin = Model.open(store.path(first))
         served = Served(begin if make is None else make(begin))
         done, total = 0, store.count_events(first.event)
         if make is not None and not total:
@@ -45,10 +43,7 @@ def replay(
                 f"{folder} has no events to learn from: a service with `keep_events=True` keeps all."
             )
         for chunk in store.chunks(first.event):
-            served.learn(
-                [event.label for event in chunk],
-                [msgspec.json.decode(event.row) for event in chunk],
-            )
+            learn_again(served, chunk)
             done += len(chunk)
             progress(done, total, served.model)
         return served.model, done

@@ -7,17 +7,19 @@ import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
+from cbrank.kernels.threads import one_thread
 from cbrank.serving import logs
 from cbrank.serving.app import App
 from cbrank.serving.connections import Connection
 from cbrank.serving.limits import Guard, Limits
-from cbrank.serving.service import Service
 from cbrank.serving.tokens import Tokens, exposure
-from cbrank.serving.writer import Settings
+
+if TYPE_CHECKING:
+    from cbrank.serving.service import Service
 
 log = logging.getLogger("cbrank.serving")
 
@@ -59,9 +61,7 @@ class _Server(uvicorn.Server):
 
 
 def run(
-    model: Path,
-    store: Path,
-    settings: Settings,
+    open_service: Callable[[], "Service"],
     limits: Limits,
     *,
     host: str,
@@ -71,22 +71,18 @@ def run(
     key: Path | None,
     log_requests: bool,
 ) -> None:
-    """Serve a model until a signal comes; then do what waits, and make a snapshot."""
+    """Serve until a signal comes; then do what waits, and make a snapshot."""
     logs.begin()
     who = None if tokens is None else _who(tokens)
     with _listening(host, port) as listening:
-        service = Service.open(model, store, settings)
-        app = Guard(
-            App(service, limits),
-            who,
-            limits,
-            service.counts,
-            logs.request if log_requests else None,
-        )
+        service = open_service()
+        told = logs.request if log_requests else None
+        app = Guard(App(service, limits), who, limits, service.counts, told)
         config = uvicorn.Config(
-            app, http=Connection.within(limits, service.counts), loop="auto", ws="none", lifespan="on", access_log=False,
-            log_config=None, server_header=False, proxy_headers=False, timeout_keep_alive=75,
-            timeout_graceful_shutdown=_DRAIN, ssl_certfile=certificate, ssl_keyfile=key,
+            app, http=Connection.within(limits, service.counts), loop="auto", ws="none",
+            lifespan="on", access_log=False, log_config=None, server_header=False,
+            proxy_headers=False, timeout_keep_alive=75, timeout_graceful_shutdown=_DRAIN,
+            ssl_certfile=certificate, ssl_keyfile=key,
             h11_max_incomplete_event_size=None,
         )  # fmt: skip
 
@@ -100,7 +96,8 @@ def run(
         for number in (signal.SIGINT, signal.SIGTERM):  # which uvicorn raises again at the end
             signal.signal(number, lambda *_: None)
         server = _Server(config, ready, service.end_soon)
-        server.run(sockets=[listening])
+        with one_thread:  # the loop and the writer have the others
+            server.run(sockets=[listening])
         if service.stopped is not None:
             raise OSError(service.stopped)
     log.info("ended", extra={"facts": {"events": service.counts.events}})
