@@ -21,7 +21,7 @@ from cbrank.serving.app import App
 from cbrank.serving.errors import Refused
 from cbrank.serving.limits import Buckets, Guard, Limits, is_within_depth
 from cbrank.serving.rules import RULES, find_place, is_loopback
-from cbrank.serving.tokens import Tokens, make
+from cbrank.serving.tokens import Tokens, make, remove
 
 TYPE = ("content-type", "application/json")
 HOST = ("host", "localhost:8000")
@@ -464,6 +464,52 @@ def test_an_answer_that_has_begun_may_last_while_its_pieces_are_taken():
     assert ended == [True]
     assert len(sent) == 9
     assert client.log[0][2] == 200
+
+
+def test_events_end_with_their_token(tmp_path):
+    path = tmp_path / "tokens"
+    secrets = [make(path, "score", name)[0] for name in ("a", "b")]
+    tokens = Tokens.open(path)
+    client = Client(tokens, seconds=2)
+    told = {name: [] for name in "ab"}
+
+    async def stream(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        while True:
+            await send({"type": "http.response.body", "body": b"a", "more_body": True})
+            await asyncio.sleep(0.01)
+
+    async def listen(secret, kept):
+        query = f"token={secret}".encode()
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": "/events",
+            "headers": [],
+            "query_string": query,
+        }
+
+        async def send(message):
+            kept.append(message)
+
+        await client.guard(scope, None, send)
+
+    async def remove_one():
+        tasks = [
+            asyncio.create_task(listen(*each)) for each in zip(secrets, told.values(), strict=True)
+        ]
+        await asyncio.sleep(0.05)
+        remove(path, "a")
+        assert tokens.reload() is None
+        await tasks[0]
+        going = not tasks[1].done()
+        tasks[1].cancel()
+        return going
+
+    client.guard.app = stream
+    assert asyncio.run(remove_one())
+    assert told["a"][-1] == {"type": "http.response.body", "body": b""}
+    assert client.counts.refused == {}
 
 
 def test_a_cancelled_server_cancels():
