@@ -35,6 +35,7 @@ def serving(**given):
         Guard(app, None, limits, counts),
         http=Connection.within(limits, counts),
         loop="uvloop",
+        ws="none",
         lifespan="off",
         log_config=None,
         timeout_keep_alive=1,
@@ -122,6 +123,24 @@ def test_who_never_asks_is_not_waited_for(first):
         assert refusal(told) == 408
         assert counts.refused == {408: 1}
         assert not connections
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        b"CONNECT /ping HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\n\r\nabcde",
+        PING[:-2] + b"connection: upgrade\r\nupgrade: websocket\r\n\r\n",
+        PING[:-2] + b"connection: upgrade\r\nupgrade: h2c\r\n\r\n",
+    ],
+)
+def test_connections_are_not_upgraded(ask):
+    with serving() as (port, _, _), connected(port) as connection:
+        begin = time.monotonic()
+        connection.sendall(PING + ask + PING)
+        told = heard(connection)
+        assert time.monotonic() - begin < 0.9
+        assert told.count(b"HTTP/1.1 ") == 2
+        assert told.count(b"connection: close") == 1
 
 
 def test_who_trickles_is_not_waited_for():

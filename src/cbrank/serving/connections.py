@@ -66,6 +66,8 @@ class Connection(HttpToolsProtocol):
             self._refuse(431, "there are too many headers.")
             raise ValueError("too many headers")  # which ends the reading
         super().on_headers_complete()
+        if self.parser.should_upgrade():  # as by CONNECT: what follows is not read as HTTP
+            self.cycle.keep_alive = False
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002
         """Refuse what is no HTTP."""
