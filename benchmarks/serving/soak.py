@@ -92,7 +92,7 @@ class Soak:
             times["p50"],
             times["p99"],
             store_size(self.store),
-            self.server.metric("cbrank_rows_waiting"),
+            self.server.metric("cbrank_waiting_labels"),
         )
         self.found.append(minute)
         self.errors += measured.errors.total()
