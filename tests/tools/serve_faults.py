@@ -219,7 +219,7 @@ def sound_store(life):
     """Let a store have snapshots, events after the last of them, rows that wait, and a rival."""
     with life.start() as server:
         asyncio.run(quiet_load(server, life.ledger, 60))
-        refused(life, life.store, "another process")
+        refused(life, life.store, "in use by process")
         asyncio.run(quiet_load(server, life.ledger, 5))
     life.check(replay=True)
 
