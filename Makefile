@@ -2,14 +2,15 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Options of make bench, make streams and make beyond; make bench BENCH=--help tells them.
+# Options of make bench, make streams, make beyond and make serving; make bench BENCH=--help tells them.
 BENCH ?= --out docs/bench
 STREAMS ?= --out docs/streams
 BEYOND ?= --out docs/beyond
+SERVING ?=
 PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 QUIETLY := $(BIN)/python -c 'import subprocess, sys; p = subprocess.run(sys.argv[1:], capture_output=True, text=True); p.returncode and print(p.stdout, p.stderr); sys.exit(p.returncode)'
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint warm coverage docs bench streams beyond clean
+.PHONY: help demo test lint warm coverage docs bench streams beyond serving clean
 
 help:  ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -29,7 +30,7 @@ $(VENV)/.user: pyproject.toml | $(VENV)/.pip
 
 $(VENV)/.bench: pyproject.toml | $(VENV)/.pip
 	@echo "Installing cbrank and its peers into $(VENV) ..."
-	@$(PIP) install --no-compile --editable . --group bench
+	@$(PIP) install --no-compile --editable '.[serve]' --group bench
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/.pip
@@ -77,6 +78,9 @@ streams: $(VENV)/.bench  ## Rank real streams row by row beside River, scikit-le
 
 beyond: $(VENV)/.bench  ## Set curves and crosses beside LightGBM, EBM and others (an hour, and some hours for EBM)
 	@$(BIN)/python -m benchmarks.beyond $(BEYOND)
+
+serving: $(VENV)/.bench  ## Set the server beside one that only echoes (5 minutes)
+	@$(BIN)/python -m benchmarks.serving $(SERVING)
 
 clean:  ## Remove everything that was made
 	@rm -rf $(VENV) demo report.html docs/_build docs/_rankers.md docs/api/generated docs/gallery build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

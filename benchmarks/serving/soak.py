@@ -112,7 +112,7 @@ def growth(values: list[float]) -> tuple[float, float]:
     --------
     >>> slope, reach = growth([1.0, 2.0, 3.0, 4.1])
     >>> round(slope, 2), round(reach, 2)
-    (1.03, 0.08)
+    (1.03, 0.07)
     """
     x = np.arange(len(values)) - (len(values) - 1) / 2
     y = np.array(values)

@@ -2,10 +2,13 @@
 
 import json
 import os
+import shutil
 import signal
+import ssl
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +19,7 @@ import numpy as np
 from commands import TABLE, call, error, svmlight
 from fake_server import served
 
+from benchmarks.serving.servers import serve
 from cbrank.metrics import auc_interval
 from cbrank.serving.load import Delay, Row, Traffic, milliseconds, open_traffic, rows_of
 from cbrank.serving.sending import Answer, Sender, Target
@@ -214,6 +218,49 @@ def test_a_rate_is_kept(table):
     assert 0.45 < time.monotonic() - began < 5
     assert facts["labels"] == {"learned": 200}
     assert facts["waited_ms"]["p50"] < 5
+
+
+def test_a_real_server_serves_the_scores_of_the_model(tmp_path, monkeypatch):
+    """The AUC without labels is that of `evaluate`; with labels, each row is learned from once."""
+    for package in ("starlette", "uvicorn", "prometheus_client"):
+        pytest.importorskip(package)
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(0)
+    X = random.standard_normal((900, 3)).round(3)
+    y = X[:, 0] + X[:, 1] ** 2 + random.standard_normal(900) > 2
+    lines = [f"{a},{b or ''},{c},{label}" for (a, b, c), label in zip(X.tolist(), y, strict=True)]
+    Path("some.csv").write_text("\n".join(["a,b,c,y", *lines[:600]]))
+    Path("rest.csv").write_text("\n".join(["a,b,c,y", *lines[600:]]))
+    call("train", "some.csv", "--label", "y", "-o", "some.model")
+    expected = json.loads(call("evaluate", "some.model", "rest.csv", "--json")[0])
+    with serve(Path("some.model"), Path("some.store")) as server:
+        asked = "load", server.url, "rest.csv", "--label", "y", "--json"
+        still = json.loads(call(*asked, "--no-labels", "--rows-per-request", "7")[0])
+        learning = json.loads(call(*asked, "--delay", "20", "--connections", "3")[0])
+    for name in ("auc", "auc_low", "auc_high"):
+        assert still[name] == pytest.approx(expected[name], abs=1e-6)
+    assert learning["labels"] == {"learned": 300}
+    assert learning["errors"] == {}
+    assert learning["auc"] == pytest.approx(expected["auc"], abs=0.05)
+    replayed = json.loads(call("replay", "some.store", "-o", "again.model", "--json")[0])
+    assert replayed["rows"] == 300
+
+
+@pytest.mark.skipif(not shutil.which("openssl"), reason="openssl makes the certificate")
+def test_a_certificate_is_asked_for(table, tmp_path):
+    asked = "openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2"
+    asked += " -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1"
+    subprocess.run(asked.split(), check=True, cwd=tmp_path, capture_output=True)
+    with served() as server:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        url = server.url.replace("http:", "https:")
+        facts, _ = load(url, table, "--limit", "20", "--delay", "0", "--ca", tmp_path / "cert.pem")
+        told = error("load", url, table, "--label", "clicked")
+    assert facts["labels"] == {"learned": 20}
+    assert "is not trusted" in told
+    assert "give it by --ca." in told
 
 
 # What goes wrong ----------------------------------------------------------------------------------

@@ -258,7 +258,5 @@ def _ranking(facts: dict[str, Any]) -> str:
     between = ""
     if facts["auc_low"] is not None:
         between = f" ({facts['auc_low']:.4f} to {facts['auc_high']:.4f})"
-    return (
-        f"AUC {facts['auc']:.4f}{between} of {facts['scores']:,} scores, each given before its "
-        "label was sent."
-    )
+    when = ", each given before its label was sent" if facts["requests"]["learn"] else ""
+    return f"AUC {facts['auc']:.4f}{between} of {facts['scores']:,} scores{when}."

@@ -233,7 +233,7 @@ class Guard:
         self._buckets = Buckets(limits.rate, limits.burst) if limits.rate else None
         self._open = set[_Open]()
         self._arriving = 0
-        self._watching = False
+        self._loop: asyncio.AbstractEventLoop | None = None  # in which there is a watch
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -280,21 +280,22 @@ class Guard:
             again = {"retry-after": "1"}
             raise Refused(503, "too many requests are open: try again.", headers=again)
         self._open.add(request)
-        if not self._watching:
-            self._watching = True
-            self._watch()
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop = loop
+            self._watch(loop)
 
-    def _watch(self) -> None:
+    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
         """Cancel what is late, from time to time: cheaper than a timer for each request."""
         now = self.clock()
         for request in [request for request in self._open if request.deadline < now]:
             request.late, request.deadline = True, now + self.limits.seconds
             if request.task is not None:
                 request.task.cancel()
-        self._watching = bool(self._open)
-        if self._watching:
-            pause = min(1.0, self.limits.seconds / 4)
-            asyncio.get_running_loop().call_later(pause, self._watch)
+        if self._open:
+            loop.call_later(min(1.0, self.limits.seconds / 4), self._watch, loop)
+        else:
+            self._loop = None
 
     def _admit(self, request: _Open, scope: Scope, headers: Headers) -> Rule:
         """Return the rule of a request that may pass, or refuse."""

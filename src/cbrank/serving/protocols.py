@@ -83,6 +83,8 @@ def said(answer: Any, status: int = 200) -> Response:
 async def _scored(
     service: "Service", limits: Limits, request: Request, rows: Rows
 ) -> list[dict[str, Any]]:
+    if not rows:
+        raise Refused(400, "There are no rows: give at least one.")
     if len(rows) > limits.rows:
         raise Refused(413, tensors.too_many(len(rows), limits.rows))
     widest = max(map(len, rows), default=0)

@@ -4,7 +4,6 @@ import functools
 import re
 from collections.abc import MutableMapping
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl
 
 from cbrank.serving.errors import Refused
 from cbrank.serving.tokens import ROLES, Tokens
@@ -59,7 +58,7 @@ RULES = (
 )
 # Browsers send no headers of ours with the events of the page.
 _TOKEN_IN_QUERY = ("/events",)
-_LONGEST_QUERY = 1024
+_IN_QUERY = re.compile(rb"(?:\A|&)token=([^&]*)")
 _RANKS = {None: -1} | {role: rank for rank, role in enumerate(ROLES)}
 _AS_WRITTEN = {kind.encode(): kind for kind in (JSON, BYTES)}
 
@@ -158,9 +157,9 @@ def _token(scope: Scope, headers: Headers) -> bytes:
     scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
     if scheme.lower() == b"bearer":
         return token.strip()
-    query: bytes = scope.get("query_string", b"")
-    if scope["path"] in _TOKEN_IN_QUERY and len(query) <= _LONGEST_QUERY:
-        return dict(parse_qsl(query)).get(b"token", b"")
+    if scope["path"] in _TOKEN_IN_QUERY:
+        found = _IN_QUERY.search(scope.get("query_string", b""))
+        return found[1] if found else b""
     return b""
 
 

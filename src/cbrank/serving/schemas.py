@@ -121,7 +121,7 @@ class Schemas:
 
     def all(self) -> dict[str, Schema]:
         """Return all schemas by name."""
-        row = self._row()
+        row = {"additionalProperties": ref("Cell"), **self._row()}
         if self.id is not None:
             row["properties"][self.id] = {**_ID, "description": "Comes back with the score."}
         label = {"enum": [*chain.from_iterable(map(_ways_to_write, self.classes))]}
@@ -129,10 +129,8 @@ class Schemas:
         labelled["required"] = [*row.get("required", ()), self.label]
         numbers = {name: {"type": ["number", "null"]} for name in ("score", "proba", "std")}
         score = {"id": _TEXTUAL, **numbers, "label": _TEXTUAL}
-        rows, labels = (
-            _list(ref("LabelledRow"), minItems=1),
-            _object({"id": _ID, "label": label}, "id", "label"),
-        )
+        rows = _list(ref("LabelledRow"), minItems=1)
+        labels = _object({"id": _ID, "label": label}, "id", "label", additionalProperties=False)
         return {
             "Error": _object({"error": _TEXTUAL}, "error"),
             "Object": {"type": "object"},
@@ -199,7 +197,7 @@ class Schemas:
         params = _object(
             {
                 "output": {
-                    "enum": self.outputs,
+                    "enum": [*self.outputs, None],
                     "description": "What each prediction is; by default all of them.",
                 }
             },
