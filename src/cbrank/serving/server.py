@@ -1,6 +1,7 @@
 """The process: a socket, signals and the application."""
 
 import asyncio
+import functools
 import logging
 import signal
 import socket
@@ -15,6 +16,7 @@ from cbrank.serving.app import App
 from cbrank.serving.limits import Guard, Limits
 from cbrank.serving.service import Service
 from cbrank.serving.tokens import Tokens
+from cbrank.serving.wire import Wire
 from cbrank.serving.writer import Settings
 
 log = logging.getLogger("cbrank.serving")
@@ -76,7 +78,8 @@ def run(
         service = Service.open(model, store, settings)
         app = Guard(App(service, limits), who, limits, service.counts)
         config = uvicorn.Config(
-            app, http="httptools", loop="auto", ws="none", lifespan="on", access_log=False,
+            app, http=functools.partial(Wire, limits.seconds),  # type: ignore[arg-type]
+            loop="auto", ws="none", lifespan="on", access_log=False,
             log_config=None, server_header=False, proxy_headers=False, timeout_keep_alive=75,
             timeout_graceful_shutdown=_DRAIN, ssl_certfile=certificate, ssl_keyfile=key,
             h11_max_incomplete_event_size=None,
