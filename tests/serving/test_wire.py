@@ -7,9 +7,9 @@ import pytest
 
 uvicorn = pytest.importorskip("uvicorn")
 
-from served import Connection, Lost, read_answer  # noqa: E402
+from served import Connection, Lost, read_answer
 
-from cbrank.serving.wire import HEAD, Wire  # noqa: E402
+from cbrank.serving.wire import HEAD, Wire
 
 ASKED = b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n"
 

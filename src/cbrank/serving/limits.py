@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -10,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from cbrank.serving.errors import Refused
+from cbrank.serving.errors import INTERNAL, Refused
 from cbrank.serving.rules import (
     JSON,
     MODEL,
@@ -24,6 +25,8 @@ from cbrank.serving.rules import (
     who_asks,
 )
 from cbrank.serving.tokens import Tokens
+
+logger = logging.getLogger("cbrank.serving")
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -262,6 +265,10 @@ class Guard:
             if not request.late:
                 raise
             await self._too_late(request)
+        except Exception:
+            logger.exception("not answered")
+            if not request.status:
+                await self._answer(request, Refused(500, INTERNAL))
         finally:
             self._open.discard(request)
             if request.status >= 400:
