@@ -16,6 +16,7 @@ from cbrank import kernels
 from cbrank.methods import ESTIMATORS
 from cbrank.metrics import ProgressiveAUC
 from cbrank.rankers.base import Ranker
+from cbrank.rankers.cbr import CBRanker
 from cbrank.rankers.record import SHORTEST
 from cbrank.streams import Columns, StreamScaler, TableColumns, open_stream
 from cbrank.workers import Workers
@@ -91,7 +92,7 @@ def _learn(ranker: Ranker, width: int) -> None:
     y = np.arange(SHORTEST) % 2
     for rows in (X, sp.csr_array(X)):
         ranker.fit(rows, y).partial_fit(rows, y)
-        ranker.predict_proba(rows)
+        ranker.judge(rows[:1], with_std=isinstance(ranker, CBRanker))
 
 
 def _read() -> None:

@@ -432,7 +432,7 @@ class Ranker(Stateful):
     def _for_kernel(self, batch: Batch) -> Batch:
         """Return rows as kernels take them: read-only, so that one compiled version serves all."""
         if not self._sparse:
-            return batch._replace(X=_read_only(batch.X))
+            return batch._replace(X=read_only(batch.X))
         rows = _csr(batch.X)
         longest = int(np.diff(rows.indptr)[batch.order].max(initial=0))
         self._buffer = kernels.buffers.widened(self._buffer, longest)
@@ -498,10 +498,10 @@ def _csr(X: Any) -> Any:
         X.indices.astype(np.int32, copy=False),
         X.indptr.astype(np.int64, copy=False),
     )
-    return kernels.buffers.Csr(*map(_read_only, parts))
+    return kernels.buffers.Csr(*map(read_only, parts))
 
 
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
     """Return a view that cannot be written to of an array that a kernel can read."""
     if not (array.flags.c_contiguous and array.flags.aligned):
         array = np.require(array, requirements=["C", "A"])

@@ -15,7 +15,7 @@ from cbrank import kernels
 from cbrank.estimator import check_is_fitted
 from cbrank.parameters import BUFFER_AT_FIRST, BUFFER_LATER, CBR, Table
 from cbrank.rankers import halving, record
-from cbrank.rankers.base import DENSE_BLOCK, Batch, Ranker
+from cbrank.rankers.base import DENSE_BLOCK, Batch, Ranker, read_only
 from cbrank.rankers.halving import Halving
 from cbrank.rankers.memory import refuse_if_too_large
 from cbrank.rankers.scorer import Anchor
@@ -27,6 +27,9 @@ Learners = list[tuple[int, Any]]
 
 _MEAN_ONLY, _AVERAGE_ONLY = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
 _NO_COLUMNS = np.zeros(0, np.int64)
+# Rows in which fewer than one of so many features is not zero, or so few rows, have their deviations one by
+# one: a product with all of Sigma would take longer.
+_FEW = 4
 _NEGLIGIBLE = 1e-6  # weight of a readout that is left out of what is served
 
 
@@ -542,6 +545,10 @@ class CBRanker(Ranker):
                 rows = X[begin : begin + block]
                 spread = rows @ self._model.Sigma
                 squares[begin : begin + block] = rows.multiply(spread).sum(axis=1)
-        else:
+        elif len(X) > _FEW and _FEW * np.count_nonzero(X) > X.size:
             squares = (X * (X @ self._model.Sigma)).sum(axis=1)
+        else:
+            std = np.empty(len(X))
+            kernels.deviations.deviations(read_only(X), read_only(self._model.Sigma), std)
+            return std
         return np.sqrt(np.maximum(np.asarray(squares).ravel(), 0.0))

@@ -12,6 +12,7 @@ from typing import Any
 
 import uvicorn
 
+from cbrank.kernels.threads import one_thread
 from cbrank.serving.app import App
 from cbrank.serving.limits import Guard, Limits
 from cbrank.serving.service import Service
@@ -95,7 +96,8 @@ def run(
         for number in (signal.SIGINT, signal.SIGTERM):  # which uvicorn raises again at the end
             signal.signal(number, lambda *_: None)
         server = _Server(config, ready, service.end_soon)
-        server.run(sockets=[listening])
+        with one_thread:  # the loop and the writer have the others
+            server.run(sockets=[listening])
         if service.stopped is not None:
             raise OSError(service.stopped)
     log.info("ended", extra={"facts": {"events": service.counts.events}})

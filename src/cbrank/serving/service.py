@@ -19,8 +19,11 @@ from cbrank.inspection.scoring import judge
 from cbrank.modelfile import ModelFileError
 from cbrank.serving.counts import Counts
 from cbrank.serving.errors import Refused
-from cbrank.serving.store import Store, StoreError
-from cbrank.serving.writer import Job, Label, Remember, Served, Settings, Teach, Writer
+from cbrank.serving.jobs import Job, Label, Remember, Teach
+from cbrank.serving.replay import begun, opened
+from cbrank.serving.served import Served
+from cbrank.serving.store import Store
+from cbrank.serving.writer import Settings, Writer
 from cbrank.streams.objects import Row
 from cbrank.training.model import Model
 
@@ -76,7 +79,7 @@ class Service:
         given = model.read_bytes()
         store = Store.open(folder, create=True)
         try:
-            served = begun(store, given, model, settings)
+            served = begun(store, given, model, keep_events=settings.keep_events)
             if settings.default_label is not None:
                 served.objects.label_of(settings.default_label)
             return cls(store, served, settings, _name(model))
@@ -383,7 +386,7 @@ class Service:
             If it is no model that can be served.
         """
         try:
-            served = await asyncio.to_thread(_opened, file)
+            served = await asyncio.to_thread(opened, file)
         except (ModelFileError, ValueError) as error:
             raise Refused(400, _sentence(error)) from None
         if self.settings.default_label is not None:
@@ -421,37 +424,6 @@ class Service:
 
         self._writer.call(run)
         return await future
-
-
-def begun(store: Store, given: bytes, path: Path, settings: Settings) -> Served:
-    """Return the model of a store, after all its events; a new store begins with the model given."""
-    digest = hashlib.sha256(given).hexdigest()
-    if not store.snapshots():
-        served = _opened(given, path)
-        with store.transaction():
-            store.set_fact("model", digest)
-        store.add_snapshot(served.model, time.time(), given=True, keep_events=True)
-        return served
-    if store.fact("model") != digest:
-        raise StoreError(
-            f"{store.folder} goes on from another model than {path} is now: give the file that the "
-            "service began with, another store for this one, or send it by POST /model."
-        )
-    if settings.keep_events:
-        store.keep_from_now()
-    store.tidy()
-    model, snapshot, faults = store.load()
-    for fault in faults:
-        log.warning("damaged snapshot", extra={"facts": {"reason": fault}})
-    served = Served(model)
-    for chunk in store.chunks(snapshot.event):
-        rows = [msgspec.json.decode(event.row) for event in chunk]
-        served.learn([event.label for event in chunk], rows)
-    return served
-
-
-def _opened(file: bytes, path: Path | str = "the model") -> Served:
-    return Served(Model.from_bytes(str(path), file))
 
 
 def _settle(future: "asyncio.Future[Any]", result: Any, refused: Refused | None) -> None:

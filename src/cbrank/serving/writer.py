@@ -11,18 +11,17 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 import msgspec
-import numpy as np
 
-from cbrank.inspection.scoring import both_labels, knows_confidence
 from cbrank.serving.counts import Counts
 from cbrank.serving.errors import Refused
-from cbrank.serving.store import EXPIRED, ID_BYTES, LABELLED, Clock, NotStoredError, Store
-from cbrank.streams.objects import Objects, Row
-from cbrank.training.model import Model
+from cbrank.serving.jobs import Job, Teach, takes
+from cbrank.serving.served import Served
+from cbrank.serving.store import EXPIRED, Clock, NotStoredError, Store
+from cbrank.streams.objects import Row
 
 log = logging.getLogger("cbrank.serving")
 
@@ -59,138 +58,6 @@ class Settings:
     default_label: str | None = None
     keep_events: bool = False
     snapshot_every: int = 10_000
-
-
-class Served:
-    """A model, and what reads rows for it."""
-
-    def __init__(self, model: Model) -> None:
-        self.model, self.objects = model, Objects(model.columns)
-        self.labels = both_labels(model)
-        self.with_std = knows_confidence(model)
-
-    def learn(self, labels: Sequence[str], rows: Sequence[Row]) -> str | None:
-        """Learn from the rows of one chunk; return why not, if that cannot be done.
-
-        The same chunk fails again when events are replayed, and changes nothing then either.
-        """
-        y = np.array([label == self.labels[1] for label in labels], np.int64)
-        try:
-            self.model.learn_rows(self.objects.features(rows), y)
-        except ValueError as error:
-            return str(error)
-        except Exception as error:
-            log.exception("not learned")
-            return f"internal error: {type(error).__name__}: {error}"
-        return None
-
-
-@dataclass
-class Job:
-    """A request that changes the store."""
-
-    future: "asyncio.Future[tuple[bytes, bool]]"
-    owner: str = ""
-    key: str | None = None
-    digest: bytes = b""
-
-    rows: ClassVar[int] = 1
-
-    def apply(self, writer: "Writer", now: float) -> dict[str, Any]:
-        """Make the changes inside a transaction; return the answer. A refusal changes nothing."""
-        raise NotImplementedError
-
-
-@dataclass
-class Teach(Job):
-    """Rows with their labels."""
-
-    labels: list[str] = field(default_factory=list)
-    objects: list[Row] = field(default_factory=list)
-
-    def apply(self, writer: "Writer", now: float) -> dict[str, Any]:
-        for label, row in zip(self.labels, self.objects, strict=True):
-            writer.add_event(now, None, label, row, msgspec.json.encode(row))
-        return {"learned": len(self.objects), "event": writer.number}
-
-
-@dataclass
-class Label(Job):
-    """Labels of rows that wait."""
-
-    labels: list[tuple[str, str]] = field(default_factory=list)
-
-    def apply(self, writer: "Writer", now: float) -> dict[str, Any]:
-        results = [self._one(writer, now, name, label) for name, label in self.labels]
-        learned = results.count("learned")
-        counts = writer.counts
-        counts.labels_already += results.count("already")
-        counts.labels_unknown += results.count("unknown")
-        counts.labels_expired += results.count("expired")
-        said = [
-            {"id": name, "result": result}
-            for (name, _), result in zip(self.labels, results, strict=True)
-        ]
-        if not learned:
-            raise Refused(409 if "already" in results else 404, _none(said), {"labels": said})
-        return {"learned": learned, "event": writer.number, "labels": said}
-
-    def _one(self, writer: "Writer", now: float, name: str, label: str) -> str:
-        found = writer.store.find_id(name)
-        if found is None:
-            return "unknown"
-        state, end, row = found
-        if state == LABELLED:
-            return "already"
-        if state == EXPIRED or end < now or row is None:
-            return "expired"
-        writer.add_event(now, name, label, msgspec.json.decode(row), row)
-        writer.let_go(name, row, now, LABELLED)
-        return "learned"
-
-
-@dataclass
-class Remember(Job):
-    """Rows that were scored and wait for their labels."""
-
-    ids: list[str] = field(default_factory=list)
-    blobs: list[bytes] = field(default_factory=list)
-    answer: dict[str, Any] = field(default_factory=dict)
-
-    def apply(self, writer: "Writer", now: float) -> dict[str, Any]:
-        known = [name for name in self.ids if writer.store.find_id(name) is not None]
-        if known:
-            raise Refused(
-                409, f"{_listed(known)}: such ids are known already; give each row one of its own."
-            )
-        writer.make_room(sum(map(_takes, self.ids, self.blobs)), now)
-        end = now + writer.settings.wait
-        writer.store.remember([(n, end, row) for n, row in zip(self.ids, self.blobs, strict=True)])
-        writer.count_in(self.ids, self.blobs)
-        return self.answer
-
-
-def _takes(name: str, row: bytes) -> int:
-    return len(name) + len(row) + ID_BYTES
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names[:10])) + ", ..." * (len(names) > 10)
-
-
-def _none(said: list[dict[str, str]]) -> str:
-    """Say why no label was learned."""
-    reasons = {
-        "already": "had a label before, which counts",
-        "unknown": "never waited here, or not for long",
-        "expired": "came too late: its wait had ended",
-    }
-    parts = []
-    for result, reason in reasons.items():
-        names = [one["id"] for one in said if one["result"] == result]
-        if names:
-            parts.append(f"{_listed(names)}: {reason}")
-    return f"No label was learned. {'; '.join(parts)}."
 
 
 class Writer:
@@ -366,7 +233,7 @@ class Writer:
         """Count rows that begin to wait."""
         self.counts.remembered += len(ids)
         self.counts.waiting += len(ids)
-        self.counts.waiting_bytes += sum(map(_takes, ids, rows))
+        self.counts.waiting_bytes += sum(map(takes, ids, rows))
 
     def make_room(self, size: int, now: float) -> None:
         """Make sure that so many bytes may wait, or refuse."""
