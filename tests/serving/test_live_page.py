@@ -11,17 +11,24 @@ import sys
 import threading
 import time
 from types import SimpleNamespace
+from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 from browsing import CUT_OFF, need_browser, opened_browser, show, use_screen
 
 import cbrank
+
+for package in ("httptools", "httpx", "msgspec", "starlette", "uvicorn"):
+    pytest.importorskip(package)
+
+import httpx
+
 from cbrank.serving import page
 from cbrank.serving.counts import Counts
+from cbrank.serving.drift import Interval, calibration, path, verdict
 from cbrank.serving.errors import Refused
-from cbrank.serving.movement import Interval, Movement, calibration, path, verdict
+from cbrank.serving.movement import Movement
 from cbrank.serving.tokens import make
 from cbrank.serving.writer import Settings
 
@@ -40,6 +47,12 @@ def stream(rows, seed, slope=1.0):
 
 def model_of(ranker):
     return SimpleNamespace(ranker=ranker, columns=SimpleNamespace(feature_name=str))
+
+
+def moved(moves, ranker) -> dict[str, Any]:
+    found = moves.look(model_of(ranker))
+    assert found is not None
+    return found
 
 
 def service_of(ranker):
@@ -91,7 +104,7 @@ def test_a_long_path_is_thinned_out():
     ("recent", "word"),
     [
         (Interval(0.79, 0.76, 0.82), "steady"),
-        (Interval(0.768, 0.745, 0.79), "steady"),  # apart at 95%, as one window in twenty is
+        (Interval(0.768, 0.745, 0.79), "steady"),  # apart at 95%, as they are now and then
         (Interval(0.70, 0.67, 0.73), "falling"),
         (Interval(0.90, 0.88, 0.92), "rising"),
         (Interval(math.nan, math.nan, math.nan), "none"),
@@ -128,9 +141,9 @@ def test_the_curve_that_turns_is_what_moved(crosses):
     moves = Movement(threading.Lock(), lambda: next(now))
     assert moves.look(model_of(ranker)) is None
     ranker.partial_fit(*stream(100, 1))
-    as_before = moves.look(model_of(ranker))
+    as_before = moved(moves, ranker)
     ranker.partial_fit(*stream(1500, 2, slope=-1.0))
-    turned = moves.look(model_of(ranker))
+    turned = moved(moves, ranker)
     assert turned["seconds"] == 61.0
     assert turned["rows"] == 1600
     kinds = {term["name"]: term["kind"] for term in turned["terms"]}
@@ -167,10 +180,10 @@ def test_weights_that_all_grow_alike_have_not_moved():
 
         n_seen_ = property(lambda self: ranker.n_seen_ * int(grown[0]))
 
-    moves, model = Movement(threading.Lock(), lambda: next(now)), model_of(Grown())
-    assert moves.look(model) is None
+    moves, twin = Movement(threading.Lock(), lambda: next(now)), Grown()
+    assert moves.look(model_of(twin)) is None
     grown[0] = 2.0
-    assert all(term["moved"] < 1e-12 for term in moves.look(model)["terms"])
+    assert all(term["moved"] < 1e-12 for term in moved(moves, twin)["terms"])
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -186,7 +199,7 @@ def test_weights_that_moved_are_told_with_their_errors(sparse):
     now = iter([0.0, 60.0])
     moves = Movement(threading.Lock(), lambda: next(now))
     moves.look(model_of(ranker.partial_fit(rows[:300], y[:300])))
-    terms = moves.look(model_of(ranker.partial_fit(rows[300:], y[300:])))["terms"]
+    terms = moved(moves, ranker.partial_fit(rows[300:], y[300:]))["terms"]
     assert terms[0]["name"] == "3"
     for term in terms:
         change = abs(term["after"][0] - term["before"][0])

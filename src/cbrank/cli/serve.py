@@ -10,7 +10,7 @@ from cbrank.cli.options import MOST, Duration, Size, together
 
 _LIMITS = together(
     click.option("--max-body", type=Size(), default="16MiB", show_default=True, help="Of a request."),
-    click.option("--max-model", type=Size(), default="256MiB", show_default=True, help="Of POST /model."),
+    click.option("--max-model", type=Size(), default="1GiB", show_default=True, help="Of POST /model."),
     click.option(
         "--max-rows", type=click.IntRange(1, MOST), default=10_000, show_default=True,
         help="Of a request.",

@@ -73,7 +73,7 @@ class Limits:
     """
 
     body: int = 16 << 20
-    model: int = 256 << 20
+    model: int = 1 << 30
     rows: int = 10_000
     columns: int = 10_000
     depth: int = 8

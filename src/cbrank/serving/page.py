@@ -18,11 +18,13 @@ import msgspec
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from cbrank.serving.drift import Interval, calibration, path, verdict
 from cbrank.serving.errors import Refused
-from cbrank.serving.movement import Interval, Movement, calibration, path, verdict
+from cbrank.serving.movement import Movement
 
 Message = MutableMapping[str, Any]
-Receive, Send = Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
 
 _LISTENERS = 64
 _TICK = 1.0
@@ -31,7 +33,7 @@ _PATIENCE = 10.0  # seconds that a listener may take to read what it was sent
 _LONGEST = 900.0  # seconds of a connection: then the token is asked for again
 _RETRY = 2000  # milliseconds that a browser waits before it connects again
 _WINDOW = 10  # ticks that rates are made of
-_MOVED_EVERY = 5.0  # seconds between looks at curves or weights
+_SLOW = 5.0  # seconds between looks at the AUC's path, and at curves or weights
 _SHARE_OF_TIME = 50.0  # a look that takes t seconds is followed by none for 50 t
 
 SECURITY = {
@@ -174,11 +176,11 @@ class Watch:
         if self._ticks and now - self._ticks[-1][0] > _WINDOW * _TICK:
             self._ticks.clear()  # nobody has listened for a while
         self._ticks.append((now, {name: numbers[name] for name in _COUNTED}))
-        self._renew_path()
         if now >= self._next_look:
+            self._renew_path()
             moved = self._movement.look(self._service.model)
             self.slow["moved"] = msgspec.json.encode(moved)
-            self._next_look = now + max(_MOVED_EVERY, _SHARE_OF_TIME * (self._clock() - now))
+            self._next_look = now + max(_SLOW, _SHARE_OF_TIME * (self._clock() - now))
         uptime = now - self._began
         return msgspec.json.encode({**numbers, "uptime_s": uptime, "rates": self._rates()})
 

@@ -62,22 +62,20 @@ def routes(service: "Service", limits: Limits) -> list[BaseRoute]:
 # Requests and answers ----------------------------------------------------------------------------
 
 
-def said(answer: Any, status: int = 200) -> Response:
+def said(answer: Any) -> Response:
     """Return an answer in JSON.
 
     Parameters
     ----------
     answer : object
         What JSON can hold.
-    status : int, default=200
-        The status of HTTP.
 
     Returns
     -------
     Response
         The answer.
     """
-    return Response(msgspec.json.encode(answer), status, media_type=JSON)
+    return Response(msgspec.json.encode(answer), media_type=JSON)
 
 
 async def _scored(
@@ -154,15 +152,11 @@ class OpenInference:
     async def infer(self, request: Request) -> Response:
         """Score the rows of tensors."""
         service = self._known(request)
-        asked, cells = tensors.read_request(
-            request.scope["state"]["body"],
-            request.headers.get(_JSON_LENGTH),
-            self.limits,
-        )
+        body, length = request.scope["state"]["body"], request.headers.get(_JSON_LENGTH)
+        asked, cells = tensors.read_request(body, length, self.limits)
         outputs = output_names(service)
         tensors.refuse_other_outputs(asked.outputs or [], outputs)
-        model = service.model
-        sparse = model.columns.numeric_ is None
+        sparse = service.model.columns.numeric_ is None
         rows = tensors.rows_of(asked, cells, column_names(service), sparse=sparse)
         found = await _scored(service, self.limits, request, rows)
         columns = {name: [row[name] for row in found] for name in outputs}

@@ -220,16 +220,15 @@ def _from_json(tensor: Tensor, count: int) -> list[Cell]:
     kind = _cell_type(tensor.datatype)
     if tensor.datatype != _BYTES:  # before they are decoded, which takes many times the memory
         _refuse_other_count(tensor, data.count(b",") + (data[1:-1].strip() != b""), count)
+    nested = len(tensor.shape) == 2 and data[1:].lstrip()[:1] == b"["
     try:
-        if len(tensor.shape) == 2 and data[1:].lstrip()[:1] == b"[":
-            rows = decoded(data, list[list[kind]])  # type: ignore[valid-type]
-            lengths = {*map(len, rows)} - {tensor.shape[1]}
-            _refuse(tensor, bool(lengths), f"has rows that are not of its shape {tensor.shape}")
-            cells = [*chain.from_iterable(rows)]
-        else:
-            cells = decoded(data, list[kind])  # type: ignore[valid-type]
+        read = decoded(data, list[list[kind]] if nested else list[kind])  # type: ignore[valid-type]
     except Refused as refused:
         raise Refused(400, f"The tensor {tensor.name[:40]!r}: {refused.sentence}") from None
+    if nested:
+        fits = {*map(len, read)} <= {tensor.shape[1]}
+        _refuse(tensor, not fits, f"has rows that are not of its shape {tensor.shape}")
+    cells: list[Cell] = [*chain.from_iterable(read)] if nested else read
     _refuse_other_count(tensor, len(cells), count)
     return [None if cell == "" else cell for cell in cells]
 

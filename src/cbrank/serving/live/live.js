@@ -237,7 +237,8 @@ const drawMoved = moved => {
   at("legend").hidden = !terms.length;
   at("terms").classList.toggle("one", weights);
   const shown = weights ? [terms] : terms.map(term => [term]);
-  at("terms").replaceChildren(...shown.map((_, n) => panel(n).whole));
+  if (at("terms").childElementCount !== shown.length) // else what has the focus keeps it
+    at("terms").replaceChildren(...shown.map((_, n) => panel(n).whole));
   shown.forEach((group, n) => {
     const { heading, text, box, body, scroll } = panel(n), [term] = group;
     put(heading, weights ? "Weights" : term.name);
