@@ -120,7 +120,9 @@ class Writer:
             try:
                 self._turn(jobs, action, is_last)
             except Exception as error:  # nobody would be answered any more if the thread ended
-                self._answer(jobs, [Refused(503, self._fail(error))] * len(jobs))
+                log.exception("the writer failed")
+                reason = f"of an internal error ({type(error).__name__}: {error})"
+                self._answer(jobs, [Refused(503, self._give_up(reason))] * len(jobs))
 
     def _turn(self, jobs: list[Job], action: Callable[[], None] | None, is_last: bool) -> None:
         if jobs or self._is_due():
@@ -205,11 +207,6 @@ class Writer:
         if jobs:
             pairs = [(job.future, answer) for job, answer in zip(jobs, answers, strict=True)]
             jobs[0].future.get_loop().call_soon_threadsafe(_deliver, pairs)
-
-    def _fail(self, error: Exception) -> str:
-        """Learn no more after an error that nobody foresaw."""
-        log.exception("the writer failed")
-        return self._give_up(f"of an internal error ({type(error).__name__}: {error})")
 
     def _give_up(self, reason: str) -> str:
         """Learn no more: what is on the disk is not known, or there is no room on it."""
