@@ -73,14 +73,16 @@ def told(*pieces, answers=1, half_closed=False):
     [
         (b"rubbish\r\n\r\n", 400),
         (b"POST /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
+        (b"POST / HTTP/1.1\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n-1", 400),
         (b"GET /a HTTP/1.1\r\nX: " + b"y" * 2 * HEAD, 431),
         (b"GET /a HT", 408),
         (b"", 408),
     ],
 )
-def test_what_is_no_request_is_refused_in_json(data, status):
+def test_what_is_no_request_is_refused_in_json(data, status, caplog):
     begin = time.monotonic()
     [(found, answer)] = told(data)
+    assert "ASGI" not in caplog.text
     assert found == status
     assert answer["error"].endswith(".")
     assert time.monotonic() - begin < 3

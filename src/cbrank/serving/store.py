@@ -143,7 +143,7 @@ class Store:
             self._run("PRAGMA journal_mode = WAL")
             self._run("PRAGMA synchronous = FULL")
             if (found := self._value("PRAGMA quick_check(1)")) != "ok":
-                raise sqlite3.DatabaseError(str(found).splitlines()[0])
+                raise sqlite3.DatabaseError(str(found).splitlines()[-1])
         except sqlite3.Error as error:
             raise damaged(path, error) from error
 

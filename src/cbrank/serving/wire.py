@@ -102,6 +102,8 @@ class Wire(HttpToolsProtocol):
             if self.pipeline or open_cycle.response_started:
                 self.transport.close()
                 return
+            open_cycle.disconnected, open_cycle.waiting_for_100_continue = True, False
+            open_cycle.message_event.set()  # whoever waits for the body is told
         body = json.dumps({"error": sentence}).encode()
         headers = {b"content-type": b"application/json", b"content-length": b"%d" % len(body)}
         lines = [*self.server_state.default_headers, *headers.items(), (b"connection", b"close")]
