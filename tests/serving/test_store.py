@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 import cbrank
 from cbrank.cli import main
+from cbrank.serving.served import load
 from cbrank.serving.store import DATABASE, Clock, NotStoredError, Store, StoreError
 from cbrank.training import Model
 from cbrank.training.model import columns_of
@@ -87,7 +88,7 @@ def test_a_damaged_snapshot_is_passed_over_and_told(folder):
     whole = bytearray(path.read_bytes())
     whole[-3] ^= 1
     path.write_bytes(whole)
-    _, snapshot, faults = store.load()
+    _, snapshot, faults = load(store)
     assert snapshot == older[0]
     assert "damaged" in faults[0]
     assert [len(chunk) for chunk in store.chunks(snapshot.event)] == [10]
@@ -95,7 +96,7 @@ def test_a_damaged_snapshot_is_passed_over_and_told(folder):
     for one in older:
         (folder / one.file).unlink()
     with pytest.raises(StoreError, match=r"none of its 3 snapshots is good.*missing.*backup"):
-        store.load()
+        load(store)
     store.close()
     assert check(folder).exit_code == 1
 
@@ -109,7 +110,7 @@ def test_a_damaged_database_is_refused_with_what_to_do(folder):
             action(folder)
     path.write_bytes(sound[:8192] + bytes(len(sound) - 8192))
     with pytest.raises(StoreError, match=r"damaged|missing|is good"):
-        Store.open(folder).load()
+        load(Store.open(folder))
     assert check(folder).exit_code == 1
     path.write_bytes(sound)
     assert check(folder).exit_code == 0

@@ -132,6 +132,7 @@ def command(model: Path | None, check: Path | None, **options: Any) -> None:
         )
     from cbrank.serving.limits import Limits  # noqa: PLC0415
     from cbrank.serving.server import run  # noqa: PLC0415
+    from cbrank.serving.service import Service  # noqa: PLC0415
     from cbrank.serving.writer import Settings  # noqa: PLC0415
 
     limits = Limits(
@@ -145,7 +146,7 @@ def command(model: Path | None, check: Path | None, **options: Any) -> None:
         snapshot_every=options["snapshot_every"],
     )  # fmt: skip
     run(
-        model, options["store"], settings, limits,
+        lambda: Service.open(model, options["store"], settings), limits,
         host=options["host"], port=options["port"], tokens=options["tokens"],
         certificate=options["certificate"], key=options["key"], log_requests=options["log"] is not None,
     )  # fmt: skip

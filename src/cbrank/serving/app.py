@@ -5,7 +5,7 @@
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.applications import Starlette
@@ -15,8 +15,10 @@ from starlette.routing import BaseRoute
 from cbrank.serving import models, openapi, page, protocols
 from cbrank.serving.errors import INTERNAL, Refused
 from cbrank.serving.limits import Limits
-from cbrank.serving.service import Service
 from cbrank.streams.objects import Row
+
+if TYPE_CHECKING:
+    from cbrank.serving.service import Service
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -61,7 +63,7 @@ class App:
         How many rows and columns a request may have.
     """
 
-    def __init__(self, service: Service, limits: Limits) -> None:
+    def __init__(self, service: "Service", limits: Limits) -> None:
         self.service, self.limits = service, limits
         self._hot = {"/score": self._score, "/learn": self._learn}
         self._rest = Starlette(
@@ -136,7 +138,7 @@ class App:
             )
 
 
-def _routes(service: Service, limits: Limits) -> list[BaseRoute]:
+def _routes(service: "Service", limits: Limits) -> list[BaseRoute]:
     return [
         *page.routes(service),
         *protocols.routes(service, limits),

@@ -1,15 +1,24 @@
-"""A model that is served, and what reads rows for it."""
+"""A model that is served, what reads rows for it, and how it comes out of a store."""
 
+import hashlib
 import logging
+import time
 from collections.abc import Sequence
+from copy import deepcopy
+from pathlib import Path
 
+import msgspec
 import numpy as np
 
-from cbrank.inspection.scoring import both_labels, knows_confidence
+from cbrank.inspection.scoring import both_labels, judge, knows_confidence
+from cbrank.modelfile.container import ModelFileError
+from cbrank.serving.store import Event, Snapshot, Store, StoreError
 from cbrank.streams.objects import Objects, Row
 from cbrank.training.model import Model
 
 log = logging.getLogger("cbrank.serving")
+
+_NARROW = 512  # columns, or features of svmlight text
 
 
 class Served:
@@ -34,3 +43,71 @@ class Served:
             log.exception("not learned")
             return f"internal error: {type(error).__name__}: {error}"
         return None
+
+
+def warm_up(served: Served) -> None:
+    """Have all compiled that scoring and learning need, before the first request waits for it."""
+    rows: list[Row] = [dict.fromkeys(served.objects.names, 0.0)] * 2
+    judge(served.model, served.objects.features(rows), with_std=served.with_std)
+    if served.model.ranker.n_features_in_ <= _NARROW:  # else a copy would take too much room
+        Served(deepcopy(served.model)).learn(served.labels, rows)
+
+
+def learn_again(served: Served, chunk: list[Event]) -> None:
+    """Learn from events that were learned in one call."""
+    rows = [msgspec.json.decode(event.row) for event in chunk]
+    served.learn([event.label for event in chunk], rows)
+
+
+# The start of a service ---------------------------------------------------------------------------
+
+
+def begun(store: Store, given: bytes, path: Path, *, keep_events: bool) -> Served:
+    """Return the model of a store, after all its events; a new store begins with the model given."""
+    digest = hashlib.sha256(given).hexdigest()
+    if not store.snapshots():
+        served = opened(given, path)
+        with store.transaction():
+            store.set_fact("model", digest)
+        store.add_snapshot(served.model, time.time(), given=True, keep_events=True)
+        return served
+    if store.fact("model") != digest:
+        raise StoreError(
+            f"{store.folder} goes on from another model than {path} is now: give the file that the "
+            "service began with, another store for this one, or send it by POST /model."
+        )
+    if keep_events:
+        store.keep_from_now()
+    store.tidy()
+    model, snapshot, faults = load(store)
+    for fault in faults:
+        log.warning("damaged snapshot", extra={"facts": {"reason": fault}})
+    served = Served(model)
+    for chunk in store.chunks(snapshot.event):
+        learn_again(served, chunk)
+    return served
+
+
+def load(store: Store) -> tuple[Model, Snapshot, list[str]]:
+    """Return the model of the newest good snapshot, and a sentence on each newer one that is not.
+
+    Raises
+    ------
+    StoreError
+        If none is good.
+    """
+    faults, found = list[str](), store.snapshots()
+    for snapshot in found:
+        try:
+            return Model.open(store.path(snapshot)), snapshot, faults
+        except (OSError, ModelFileError) as error:
+            faults.append(str(error))
+    raise StoreError(
+        f"{store.folder}: none of its {len(found)} snapshots is good: {' '.join(faults)} Bring the "
+        "folder back from a backup, or serve a model with a new store."
+    )
+
+
+def opened(file: bytes, path: Path | str = "the model") -> Served:
+    """Return the model of a file."""
+    return Served(Model.from_bytes(str(path), file))

@@ -8,17 +8,18 @@ import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
 from cbrank.kernels.threads import one_thread
 from cbrank.serving.app import App
 from cbrank.serving.limits import Guard, Limits
-from cbrank.serving.service import Service
 from cbrank.serving.tokens import Tokens
 from cbrank.serving.wire import Wire
-from cbrank.serving.writer import Settings
+
+if TYPE_CHECKING:
+    from cbrank.serving.service import Service
 
 log = logging.getLogger("cbrank.serving")
 
@@ -60,9 +61,7 @@ class _Server(uvicorn.Server):
 
 
 def run(
-    model: Path,
-    store: Path,
-    settings: Settings,
+    open_service: Callable[[], "Service"],
     limits: Limits,
     *,
     host: str,
@@ -72,11 +71,11 @@ def run(
     key: Path | None,
     log_requests: bool,
 ) -> None:
-    """Serve a model until a signal comes; then do what waits, and make a snapshot."""
+    """Serve until a signal comes; then do what waits, and make a snapshot."""
     logging.basicConfig(level=logging.INFO)
     who = None if tokens is None else Tokens.open(tokens)
     with _listening(host, port) as listening:
-        service = Service.open(model, store, settings)
+        service = open_service()
         app = Guard(App(service, limits), who, limits, service.counts)
         config = uvicorn.Config(
             app, http=functools.partial(Wire, limits.seconds),  # type: ignore[arg-type]

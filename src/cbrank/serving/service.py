@@ -20,8 +20,7 @@ from cbrank.modelfile import ModelFileError
 from cbrank.serving.counts import Counts
 from cbrank.serving.errors import Refused
 from cbrank.serving.jobs import Job, Label, Remember, Teach
-from cbrank.serving.replay import begun, opened
-from cbrank.serving.served import Served
+from cbrank.serving.served import Served, begun, opened, warm_up
 from cbrank.serving.store import Store
 from cbrank.serving.writer import Settings, Writer
 from cbrank.streams.objects import Row
@@ -82,6 +81,7 @@ class Service:
             served = begun(store, given, model, keep_events=settings.keep_events)
             if settings.default_label is not None:
                 served.objects.label_of(settings.default_label)
+            warm_up(served)
             return cls(store, served, settings, _name(model))
         except BaseException:
             store.close()

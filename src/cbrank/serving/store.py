@@ -14,11 +14,13 @@ import time
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from cbrank.modelfile import ModelFileError
+from cbrank.modelfile.container import ModelFileError, read
 from cbrank.training.file_lock import alone
-from cbrank.training.model import Model
+
+if TYPE_CHECKING:
+    from cbrank.training.model import Model
 
 DATABASE = "store.db"
 _FORMAT = 1
@@ -353,7 +355,7 @@ class Store:
                 break
         return found
 
-    def add_snapshot(self, model: Model, now: float, *, given: bool, keep_events: bool) -> None:
+    def add_snapshot(self, model: "Model", now: float, *, given: bool, keep_events: bool) -> None:
         """Keep the model as it is after the last event, and let go of what it makes needless.
 
         The snapshot is whole and on the disk before older events go, and older snapshots go only
@@ -396,31 +398,12 @@ class Store:
             if path.name not in named:
                 path.unlink(missing_ok=True)
 
-    def load(self) -> tuple[Model, Snapshot, list[str]]:
-        """Return the model of the newest good snapshot, and a sentence on each that is not.
-
-        Raises
-        ------
-        StoreError
-            If none is good.
-        """
-        faults, found = list[str](), self.snapshots()
-        for snapshot in found:
-            try:
-                return self.open_snapshot(snapshot), snapshot, faults
-            except (OSError, ModelFileError) as error:
-                faults.append(str(error))
-        raise StoreError(
-            f"{self.folder}: none of its {len(found)} snapshots is good: {' '.join(faults)} Bring "
-            "the folder back from a backup, or serve a model with a new store."
-        )
-
-    def open_snapshot(self, snapshot: Snapshot) -> Model:
-        """Open a snapshot; a damaged one is a ModelFileError."""
+    def path(self, snapshot: Snapshot) -> Path:
+        """Return the file of a snapshot; a ModelFileError if it is not there."""
         path = self.folder / Path(snapshot.file).name
         if not path.exists():
             raise ModelFileError(f"{path} is missing.")
-        return Model.open(path)
+        return path
 
     # Checking ----------------------------------------------------------------------------------
 
@@ -447,7 +430,7 @@ class Store:
             return faults
         for snapshot in self.snapshots():
             try:
-                self.open_snapshot(snapshot)
+                read(self.path(snapshot))
             except (OSError, ModelFileError) as error:
                 faults.append(str(error))
         return faults

@@ -12,16 +12,18 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from cbrank.serving.counts import Counts
 from cbrank.serving.errors import Refused
 from cbrank.serving.jobs import Job, Teach, takes
-from cbrank.serving.served import Served
 from cbrank.serving.store import EXPIRED, Clock, NotStoredError, Store
 from cbrank.streams.objects import Row
+
+if TYPE_CHECKING:
+    from cbrank.serving.served import Served
 
 log = logging.getLogger("cbrank.serving")
 
@@ -75,7 +77,7 @@ class Writer:
         Where things are counted.
     """
 
-    def __init__(self, store: Store, served: Served, settings: Settings, counts: Counts) -> None:
+    def __init__(self, store: Store, served: "Served", settings: Settings, counts: Counts) -> None:
         self.thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self.store, self.served, self.settings, self.counts = store, served, settings, counts
         self.lock = threading.Lock()  # held while the model changes
@@ -307,7 +309,7 @@ class Writer:
         except NotStoredError as error:
             self._give_up(f"the store could not be written ({error})")
 
-    def snapshot(self, given: Served | None = None) -> None:
+    def snapshot(self, given: "Served | None" = None) -> None:
         """Write a snapshot of the model, or of one that takes its place."""
         begin, now = time.perf_counter(), self.clock.now()
         served = given or self.served

@@ -39,6 +39,8 @@ class Objects:
     ----------
     label : str
         The key of a row's label.
+    names : list of str
+        The columns of numbers, or all of a table that is taken as it comes.
 
     Examples
     --------
@@ -58,7 +60,7 @@ class Objects:
         self.columns = columns
         self.label = str(columns.label) if columns.label is not None else _LABEL
         names = [*(columns.numeric_ or ())]
-        self._names, self._known = names, {*names, *columns._tables}
+        self.names, self._known = names, {*names, *columns._tables}
         self._cells = _getter(names)
         self._codes: dict[Any, str] = {}
         self.id: str | None = str(columns.id) if columns.id is not None else "id"
@@ -78,7 +80,7 @@ class Objects:
         known, faults = self._known, list[str]()
         if self.columns.AS_THEY_COME or known:
             faults = [
-                f"row {at} has none of the model's columns: {_listed(self._names)}."
+                f"row {at} has none of the model's columns: {_listed(self.names)}."
                 for at, row in enumerate(rows)
                 if known.isdisjoint(row)
             ]
@@ -92,7 +94,7 @@ class Objects:
         return [
             f"row {at}, column {name!r}: {_what(row.get(name))}, and the model needs a number."
             for at, row in enumerate(rows)
-            for name in self._names
+            for name in self.names
             if not _is_number(row.get(name))
         ]
 
@@ -148,13 +150,13 @@ class Objects:
     def _table(self, rows: Sequence[Row]) -> Table:
         try:
             cells = zip(*map(self._cells, rows), strict=True)
-            return Table(self._names, map(_column, cells))
+            return Table(self.names, map(_column, cells))
         except KeyError:
-            columns = [_column([row.get(name) for row in rows]) for name in self._names]
-            return Table(self._names, columns)
+            columns = [_column([row.get(name) for row in rows]) for name in self.names]
+            return Table(self.names, columns)
 
     def _numbers(self, rows: Sequence[Row]) -> NDArray[np.float64]:
-        if not self._names:
+        if not self.names:
             return np.zeros((len(rows), 0))
         return np.array([self._cells(row) for row in rows], np.float64)
 
