@@ -338,7 +338,9 @@ def _break(shot, draw):
             shot.data, shot.half_closed = data[: draw.randrange(len(data))], True
         case 1:  # sent by and by, whole
             shot.pieces = _split(data, draw)
-            shot.answered = shot.methods != ["CONNECT"]  # nothing is read after it
+            # Refused early, such a connection is reset by what is still to come.
+            closed = b"HTTP/1.0" in head or b"\r\nConnection:" in head or data[:7] == b"CONNECT"
+            shot.answered = not closed
         case 2:  # more is promised than comes
             length = draw.choice(
                 [len(body) + 5, 10**9, 10**30, -1, "x", "", "0x10", "1,1", f"+{len(body)}"]
