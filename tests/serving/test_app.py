@@ -54,5 +54,5 @@ def unguarded(service):
 def test_what_starlette_refuses_is_json():
     response = asyncio.run(http_response(None, HTTPException(404, headers={"x-a": "b"})))
     assert (response.status_code, response.headers["x-a"]) == (404, "b")
-    assert json.loads(response.body) == {"error": "Not Found."}
+    assert json.loads(response.body) == {"error": "there is nothing at this path."}
     assert asyncio.run(internal_response(None, OSError("secret"))).status_code == 500

@@ -176,8 +176,10 @@ def _explained(body: bytes, error: Exception) -> str:
 
 async def http_response(request: Any, error: Any) -> Any:
     """Return the response of what Starlette refuses itself."""
+    sentences = {404: "there is nothing at this path.", 405: "this path takes other methods."}
+    sentence = sentences.get(error.status_code, f"{error.detail}.")
     return await refused_response(
-        request, Refused(error.status_code, f"{error.detail}.", headers=error.headers)
+        request, Refused(error.status_code, sentence, headers=error.headers)
     )
 
 
