@@ -14,6 +14,7 @@ from cbrank.serving.limits import Counted, Limits
 
 _MOST_HEADERS = 100  # browsers and proxies send up to some thirty
 _LONGEST_HEAD = 64 << 10  # bytes of request line and headers
+_LINGER = 1.0  # seconds for which a refused client may go on sending
 
 
 class Connection(HttpToolsProtocol):
@@ -33,6 +34,7 @@ class Connection(HttpToolsProtocol):
     _head = 0  # bytes of headers that are not whole
     _since: float | None = None  # when a sweep first found nothing to wait for but the client
     _unsent = -1
+    _refused = False
 
     @classmethod
     def within(cls, limits: Limits, counts: Counted) -> type["Connection"]:
@@ -51,6 +53,8 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Read on; headers that are not whole may not grow for ever."""
+        if self._refused:
+            return
         super().data_received(data)
         scope, cycle = self._request()
         if scope is None or (cycle is not None and cycle.scope is scope):
@@ -73,15 +77,43 @@ class Connection(HttpToolsProtocol):
         """Refuse what is no HTTP."""
         self._refuse(400, "this is no request of HTTP/1.1 that can be understood.")
 
+    def eof_received(self) -> bool | None:  # type: ignore[override]
+        """Answer a client that sends no more, if its request is whole; True keeps the way open."""
+        cycle = self._unanswered()
+        if cycle is None or cycle.more_body or self.scheme != "http":
+            return None
+        cycle.keep_alive, self._refused = False, True
+        return True
+
     def _refuse(self, status: int, sentence: str) -> None:
-        if self.transport.is_closing():
+        """Answer by an error and close, or just close where it would end up inside another answer."""
+        if self._refused or self.transport.is_closing():
             return
+        self._refused = True
         self.counts.requests += 1
         self.counts.refused[status] = self.counts.refused.get(status, 0) + 1
+        cycle = self._unanswered()
+        if cycle is not None:
+            if not cycle.more_body:  # asked properly: what came after it is left out
+                cycle.keep_alive = False
+                return
+            if self.pipeline or cycle.response_started:
+                self.transport.close()
+                return
+            cycle.disconnected, cycle.waiting_for_100_continue = True, False
+            cycle.message_event.set()  # whoever waits for the body is told
         body = json.dumps({"error": sentence}).encode()
         head = b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
         self.transport.write(STATUS_LINE[status] + head % len(body) + body)
-        self.transport.close()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        # Not at once: a client that is still sending would be reset before it reads the answer.
+        self.loop.call_later(_LINGER, self.transport.close)
+
+    def _unanswered(self) -> Any:
+        """Return the last request if it has no whole answer yet."""
+        _, cycle = self._request()
+        return None if cycle is None or cycle.response_complete else cycle
 
     def _request(self) -> tuple[Any, Any]:
         """Return the request that is read, and the one that is answered; None if there is none."""
@@ -113,10 +145,8 @@ class Connection(HttpToolsProtocol):
     def _is_client_s_turn(self, unsent: int) -> bool:
         if unsent and (self.transport.is_closing() or self.flow.write_paused):
             return True  # to read
-        _, cycle = self._request()
-        answering = cycle is not None and not cycle.response_complete
         # The guard times a request whose headers are here, and uvicorn a connection between two.
-        return not answering and self.timeout_keep_alive_task is None
+        return self._unanswered() is None and self.timeout_keep_alive_task is None
 
     def _end(self, unsent: int) -> None:
         if unsent or self.transport.is_closing():
