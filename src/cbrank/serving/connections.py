@@ -14,7 +14,9 @@ from cbrank.serving.limits import Counted, Limits
 
 _MOST_HEADERS = 100  # browsers and proxies send up to some thirty
 _LONGEST_HEAD = 64 << 10  # bytes of request line and headers
-_LINGER = 1.0  # seconds for which a refused client may go on sending
+# A client that is still sending would be reset before it reads the answer, if it were closed at once.
+_STILL_SENDING = (400, 431)
+_LINGER = 1.0  # seconds for which it may go on
 
 
 class Connection(HttpToolsProtocol):
@@ -105,9 +107,10 @@ class Connection(HttpToolsProtocol):
         body = json.dumps({"error": sentence}).encode()
         head = b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
         self.transport.write(STATUS_LINE[status] + head % len(body) + body)
-        if self.transport.can_write_eof():
-            self.transport.write_eof()
-        # Not at once: a client that is still sending would be reset before it reads the answer.
+        if status not in _STILL_SENDING or not self.transport.can_write_eof():
+            self.transport.close()
+            return
+        self.transport.write_eof()
         self.loop.call_later(_LINGER, self.transport.close)
 
     def _unanswered(self) -> Any:
