@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute
 
-from cbrank.serving import models, openapi, page, protocols
-from cbrank.serving.errors import Refused
+from cbrank.serving import metrics, models, openapi, page, protocols
+from cbrank.serving.errors import INTERNAL, Refused
 from cbrank.serving.limits import Limits
 from cbrank.streams.objects import Row
 
@@ -67,7 +68,11 @@ class App:
         self._hot = {"/score": self._score, "/learn": self._learn}
         self._rest = Starlette(
             routes=_routes(service, limits),
-            exception_handlers={Refused: refused_response},
+            exception_handlers={
+                Refused: refused_response,
+                HTTPException: http_response,
+                Exception: internal_response,
+            },
             lifespan=self._lifespan,
         )
 
@@ -93,6 +98,7 @@ class App:
     async def _score(self, scope: Scope) -> tuple[bytes, bool]:
         asked = self._decoded(_SCORE, scope)
         self._refuse_large(asked.rows)
+        scope["state"]["rows"] = len(asked.rows)
         return await self.service.answer(
             asked.rows, remember=asked.remember, ids=asked.ids, **_once(scope)
         )
@@ -103,10 +109,12 @@ class App:
             raise Refused(400, "Give either `rows` with labels, or `labels` of rows scored before.")
         if asked.labels is not None:
             self._refuse_many(len(asked.labels), "labels")
+            scope["state"]["rows"] = len(asked.labels)
             pairs = [(one.id, one.label) for one in asked.labels]
             return await self.service.learn_labels(pairs, **_once(scope))
         rows: list[Row] = asked.rows
         self._refuse_large(rows)
+        scope["state"]["rows"] = len(rows)
         return await self.service.learn(rows, **_once(scope))
 
     def _decoded(self, decoder: Any, scope: Scope) -> Any:
@@ -139,6 +147,7 @@ def _routes(service: "Service", limits: Limits) -> list[BaseRoute]:
         *protocols.routes(service, limits),
         *models.routes(service),
         *openapi.routes(service),
+        *metrics.routes(service),
     ]
 
 
@@ -154,7 +163,7 @@ def _explained(body: bytes, error: Exception) -> str:
     if isinstance(error, msgspec.ValidationError):
         try:
             rows = _WHOLE.decode(body).rows
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, UnicodeDecodeError):
             rows = None
         if isinstance(rows, list):
             for at, row in enumerate(rows):
@@ -167,6 +176,20 @@ def _explained(body: bytes, error: Exception) -> str:
                             "false or null, and this one is nested."
                         )
     return f"The body is not what is asked for: {error}."
+
+
+async def http_response(request: Any, error: Any) -> Any:
+    """Return the response of what Starlette refuses itself."""
+    sentences = {404: "there is nothing at this path.", 405: "this path takes other methods."}
+    sentence = sentences.get(error.status_code, f"{error.detail}.")
+    return await refused_response(
+        request, Refused(error.status_code, sentence, headers=error.headers)
+    )
+
+
+async def internal_response(request: Any, _error: Any) -> Any:
+    """Return the response of what should not happen."""
+    return await refused_response(request, Refused(500, INTERNAL))
 
 
 async def refused_response(_request: Any, refused: Any) -> Any:
