@@ -225,25 +225,19 @@ class Service:
         return names
 
     def _score_all(self) -> None:
-        """Score the rows of all requests that wait; in a thread if they are many, or must wait."""
+        """Score the rows of all requests that wait; in a thread if they are many."""
         asked, self._asked = self._asked, []
-        rows = sum(len(one.rows) for one in asked)
-        if rows > _AT_ONCE or not self.lock.acquire(blocking=False):
+        if sum(len(one.rows) for one in asked) > _AT_ONCE:
             asyncio.get_running_loop().run_in_executor(self._thread, self._score_apart, asked)
-            return
-        try:
-            answers = self._answers(asked)
-        finally:
-            self.lock.release()
-        _deliver(asked, answers)
+        else:
+            _deliver(asked, self._answers(asked))
 
     def _score_apart(self, asked: list[_Asked]) -> None:
-        with self.lock:
-            answers = self._answers(asked)
+        answers = self._answers(asked)
         asked[0].future.get_loop().call_soon_threadsafe(_deliver, asked, answers)
 
     def _answers(self, asked: list[_Asked]) -> list[list[Said] | Refused]:
-        """Return what the model says, to each request; it does not change meanwhile."""
+        """Return what the model says, to each request."""
         rows = [row for one in asked for row in one.rows]
         try:
             said = [

@@ -1,8 +1,8 @@
 """The one thread that writes: labels to the disk first, then into the model, then the answer.
 
-All that waits goes into one transaction. Its rows are learned in chunks of a few, so that scores wait no
-longer than one chunk takes, and which rows made a chunk is written down with them: a model that is made
-from events again is the same to the bit.
+All that waits goes into one transaction. Its rows are learned in chunks of a few, and which rows made a
+chunk is written down with them: a model that is made from events again is the same to the bit. Meanwhile
+scores are given by what the model was before (`Served.refresh`).
 """
 
 import asyncio
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("cbrank.serving")
 
-CHUNK = 32  # rows learned in one call: scores wait meanwhile, some milliseconds
+CHUNK = 64  # rows learned in one call; what looks at the model waits meanwhile, scores do not
 _MOST_ROWS = 4096  # of one transaction
 _TICK = 1.0  # seconds after which the writer looks for rows whose wait has ended
 _ENDED = 1000  # of them that are taken at a time
@@ -182,7 +182,7 @@ class Writer:
         if self._changed:
             self.counts.commits += 1
             self.counts.commit_seconds += time.perf_counter() - begin
-        fault = self._learn()
+        fault = self._learn() if self._fresh else None
         if fault is not None:
             sentence = f"The rows are stored, but could not be learned from: {fault}"
             answers = [Refused(503, sentence)] * len(jobs)
@@ -283,6 +283,7 @@ class Writer:
                 log.error("not learned", extra={"facts": {"reason": fault}})
                 faults.append(fault)
             self.counts.positives_learned += labels.count(self.served.labels[1])
+        self.served.refresh()
         self.counts.rows_learned += len(self._fresh)
         self.counts.events = self.number
         self._since += len(self._fresh)
