@@ -8,18 +8,11 @@ pytest.importorskip("uvicorn")
 
 from serve_faults import FAULTS
 from serve_kills import kill_rounds
-from served import Launcher
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="this is no Linux"),
 ]
-
-
-@pytest.fixture(scope="module")
-def launcher():
-    with Launcher() as launcher:
-        yield launcher
 
 
 def test_nothing_acknowledged_is_lost_or_learned_twice_by_kills(launcher):

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("uvicorn")
 
 from fuzz_server import OPTIONS, Range, fuzz
-from served import Launcher, Server
+from served import Server
 from served_clients import make_model
 
 pytestmark = [
@@ -16,9 +16,9 @@ pytestmark = [
 ]
 
 
-def test_broken_requests_are_refused_in_a_sentence_and_change_nothing(tmp_path):
+def test_broken_requests_are_refused_in_a_sentence_and_change_nothing(launcher, tmp_path):
     model = make_model(tmp_path, rows=600)
-    with Launcher() as launcher, Server(launcher, model, tmp_path / "store", *OPTIONS) as server:
+    with Server(launcher, model, tmp_path / "store", *OPTIONS) as server:
         target = Range(server.wait_ready(), model.stem, tmp_path)
         assert fuzz(target, seed=0, count=1500) >= 1500
         server.wait_ready()

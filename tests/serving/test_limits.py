@@ -581,6 +581,15 @@ def test_what_the_service_refuses_is_answered():
     assert json.loads(body) == {"error": "there is one.", "labels": []}
 
 
+def test_what_goes_wrong_inside_is_answered_and_logged(caplog):
+    async def fail(*_):
+        raise RuntimeError("a secret")
+
+    status, _, body = Client(act=fail).ask("POST", "/score")
+    assert (status, b"secret" in body) == (500, False)
+    assert "a secret" in caplog.text
+
+
 def test_the_body_is_there_for_those_who_read_it_again():
     async def read(scope, receive, send):
         seen.append(await receive())

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 from click.testing import CliRunner
-from served import HANG, Launcher, Server
+from served import HANG, Server
 from served_clients import make_model
 
 import cbrank
@@ -23,12 +23,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="this is no Linux"),
 ]
-
-
-@pytest.fixture(scope="module")
-def launcher():
-    with Launcher() as launcher:
-        yield launcher
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """The service without the network: what is answered, stored and learned."""
 
 import asyncio
+import contextlib
 import json
 import sqlite3
 import time
@@ -321,6 +322,25 @@ def test_a_store_that_cannot_be_written_stops_learning_and_not_scoring(serve, mo
         return said(await service.learn(rows))
 
     assert serve(learn) == {"learned": 3, "event": 4}
+
+
+@pytest.mark.parametrize("step", ["transaction", "ended", "set_fact", "size", "tidy"])
+def test_whatever_fails_in_the_store_everybody_is_answered(serve, monkeypatch, step):
+    rows = made_rows(3)
+
+    async def steps(service):
+        await service.answer(rows[:1], remember=True)
+        with monkeypatch.context() as patch:
+            patch.setattr(Store, step, _full)
+            async with asyncio.timeout(20):
+                for _ in range(4):
+                    with contextlib.suppress(Refused):
+                        await service.learn(rows)
+                return await refusal(service.learn(rows)), await service.score(rows)
+
+    refused, scores = serve(steps, snapshot_every=1)
+    assert (refused.status, len(scores)) == (503, 3)
+    assert "disk is full" in refused.sentence
 
 
 def _full(*_):

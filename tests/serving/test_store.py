@@ -1,5 +1,6 @@
 """The store: one process at a time, damage that is told, and a clock that never goes back."""
 
+import contextlib
 import shutil
 import sqlite3
 import time
@@ -113,6 +114,38 @@ def test_a_damaged_database_is_refused_with_what_to_do(folder):
     assert check(folder).exit_code == 1
     path.write_bytes(sound)
     assert check(folder).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["row = replace(row, '2', '3')", "label = '0'", "number = 21", "chunk = 12"],
+)
+def test_a_bit_that_flips_inside_an_event_is_noticed(folder, change):
+    with contextlib.closing(sqlite3.connect(folder / DATABASE)) as database:
+        database.execute(f"UPDATE events SET {change} WHERE number = 20")
+        database.commit()
+    store = Store.open(folder)
+    with pytest.raises(StoreError, match=r"event 2. is not as it was written.*backup"):
+        list(store.chunks(11))
+    store.close()
+    assert "not as it was written" in check(folder).output
+
+
+def test_a_bit_that_flips_inside_a_row_that_waits_is_noticed(folder):
+    store = Store.open(folder)
+    with store.transaction():
+        store.remember([("a", 9.0, b'{"1": 2}'), ("b", 9.0, b'{"1": 2}')])
+    store.close()
+    with contextlib.closing(sqlite3.connect(folder / DATABASE)) as database:
+        database.execute("UPDATE ids SET row = replace(row, '2', '3') WHERE id = 'a'")
+        database.commit()
+    assert "not as it was written" in check(folder).output
+    store = Store.open(folder)
+    assert store.find_id("b") == (0, 9.0, b'{"1": 2}')
+    for look in (lambda: store.find_id("a"), lambda: store.ended(10.0, 5)):
+        with pytest.raises(NotStoredError, match="not as it was written"), store.transaction():
+            look()
+    store.close()
 
 
 def test_what_is_no_store_is_refused(folder, tmp_path):

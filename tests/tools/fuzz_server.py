@@ -48,6 +48,7 @@ class Range:
         self.refusals: dict[str, Shot] = {}
         self.maker = Maker(name, self.model())
         self.memory: list[float] = []
+        self.unsure = 0  # requests that ended without an answer, and may have been carried out
 
     def model(self):
         """Return the bytes of the model as it is now."""
@@ -64,25 +65,29 @@ class Range:
         """Send the requests of some numbers; return how many were sent."""
         shots = [self.maker.shot(number, poisoned) for number in numbers]
         before = self.model()
-        learned = sum(asyncio.run(self._send_all(shots)))
-        after = self.model()
-        if (not learned and before != after) or learned != self.rows(after) - self.rows(before):
-            self._find(shots, learned, self.rows(after) - self.rows(before))
+        if self._is_wrong(shots, before):
+            self._find(shots)
         self.memory.append(resident(self.server.process))
         return sum(len(shot.methods) for shot in shots)
 
-    def _find(self, shots, told, rows):
+    def _is_wrong(self, shots, before):
+        """Send requests; say whether the model has learned other rows than were acknowledged."""
+        self.unsure = 0
+        learned = sum(asyncio.run(self._send_all(shots)))
+        after = self.model()
+        if shots[0].poisoned or not (learned or self.unsure):
+            return before != after
+        more = self.rows(after) - self.rows(before) - learned
+        return more < 0 or (more > 0 and not self.unsure)
+
+    def _find(self, shots):
         """Say which request changed the model although it was refused."""
-        before = self.model()
         for shot in shots:
-            learned = sum(asyncio.run(self._send_all([shot])))
-            after = self.model()
-            if (not learned and before != after) or learned != self.rows(after) - self.rows(before):
-                raise Failed(shot, f"it acknowledged {learned} rows, and the model has changed")
-            before = after
+            if self._is_wrong([shot], self.model()):
+                raise Failed(shot, "the model has learned other rows than were acknowledged")
         raise AssertionError(
-            f"of {shots[0].number} to {shots[-1].number} {told} rows were acknowledged and {rows} "
-            "learned; one by one they do no harm"
+            f"of the requests {shots[0].number} to {shots[-1].number} other rows were learned than "
+            "were acknowledged; one by one they do no harm"
         )
 
     async def _send_all(self, shots):
@@ -136,6 +141,7 @@ class Range:
             except Lost:
                 if shot.answered:
                     raise
+                self.unsure += 1
                 ends = True
                 break
             learned += judge(shot, answer, method)

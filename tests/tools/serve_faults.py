@@ -121,11 +121,11 @@ def full_rounds(launcher, rounds, seed, watch=print, *, by_limit=None):
     for number in range(rounds):
         with (
             tempfile.TemporaryDirectory() as folder,
-            SmallDisk(folder, draw.choice([2, 3])) as disk,
+            SmallDisk(folder, draw.choice([1, 2])) as disk,
         ):
             limited = not disk.path or (number % 2 == 1 if by_limit is None else by_limit)
             store = None if limited else disk.path / "store"
-            life = Life(launcher, folder, draw, plain=number % 2 == 1, store=store)
+            life = Life(launcher, folder, draw, plain=number % 4 != 3, store=store)
             how = {"largest": draw.randint(400_000, 900_000)} if limited else {}
             with life.start(**how) as server:
                 asyncio.run(fill(server, life.ledger))
@@ -172,7 +172,7 @@ def clock_rounds(launcher, rounds, seed, watch=print):
         with tempfile.TemporaryDirectory() as folder:
             clock = Path(folder, "clock")
             clock.write_text("0")
-            life = Life(launcher, folder, draw, plain=number % 2 == 1, options=["--wait", "6h"])
+            life = Life(launcher, folder, draw, plain=number % 2 == 0, options=["--wait", "6h"])
             moments = [0]
             for _ in range(3):
                 with life.start(clock=str(clock)) as server:
@@ -204,7 +204,7 @@ def damage_rounds(launcher, rounds, seed, watch=print):
     """Damage stores; what is served is right, or refused with what to do."""
     draw = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
-        life = Life(launcher, folder, draw, options=["--snapshot-every", "40"])
+        life = Life(launcher, folder, draw, plain=True, options=["--snapshot-every", "40"])
         sound_store(life)
         told = [f"{name}: {damage(life)}" for name, damage in DAMAGES.items()]
         watch("damage: " + "; ".join(told))
@@ -219,7 +219,7 @@ def sound_store(life):
     """Let a store have snapshots, events after the last of them, rows that wait, and a rival."""
     with life.start() as server:
         asyncio.run(quiet_load(server, life.ledger, 60))
-        refused(life, life.store, "another process")
+        refused(life, life.store, "in use by process")
         asyncio.run(quiet_load(server, life.ledger, 5))
     life.check(replay=True)
 
@@ -356,8 +356,9 @@ def flipped_page(life):
 
 
 def contents(database):
-    tables = ("facts", "events", "ids", "answers", "snapshots")
-    return [database.execute(f"SELECT * FROM {table}").fetchall() for table in tables]
+    """Return all that models are made of."""
+    queries = "number, chunk, label, row FROM events", "id, row FROM ids WHERE row IS NOT NULL"
+    return [database.execute(f"SELECT {query}").fetchall() for query in queries]
 
 
 DAMAGES = {

@@ -11,7 +11,6 @@ import ctypes
 import json
 import os
 import queue
-import resource
 import signal
 import socket
 import subprocess
@@ -325,6 +324,8 @@ def carry_out(line, told, clock=None, largest=None):
         if clock:
             set_clock(clock)
         if largest:
+            import resource  # noqa: PLC0415 - not on every system
+
             resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
         code = command(line)
     finally:

@@ -31,14 +31,16 @@ class Judge:
     def follow(self, store):
         """Learn from the events of a store that came since, in its chunks; return how many."""
         with closing(sqlite3.connect(Path(store, "store.db"))) as database:
-            rows = database.execute("SELECT * FROM events ORDER BY number").fetchall()
+            rows = database.execute(
+                "SELECT number, chunk, label, row FROM events ORDER BY number"
+            ).fetchall()
         assert [number for number, *_ in rows] == [*range(1, len(rows) + 1)], "events are gone"
         news = rows[self.last :]
         for _, chunk in itertools.groupby(news, operator.itemgetter(1)):
             self._learn([self._read(*event) for event in chunk])
         return len(news)
 
-    def _read(self, number, _chunk, _time, _id, label, data):
+    def _read(self, number, _chunk, label, data):
         row, self.last = json.loads(data), number
         assert row["t"] not in self.serials, f"row {row} is event {number} and an earlier one"
         self.serials[row["t"]] = number

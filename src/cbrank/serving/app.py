@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute
 
 from cbrank.serving import metrics, models, openapi, page, protocols
-from cbrank.serving.errors import Refused
+from cbrank.serving.errors import INTERNAL, Refused
 from cbrank.serving.limits import Limits
 from cbrank.streams.objects import Row
 
@@ -67,7 +68,11 @@ class App:
         self._hot = {"/score": self._score, "/learn": self._learn}
         self._rest = Starlette(
             routes=_routes(service, limits),
-            exception_handlers={Refused: refused_response},
+            exception_handlers={
+                Refused: refused_response,
+                HTTPException: http_response,
+                Exception: internal_response,
+            },
             lifespan=self._lifespan,
         )
 
@@ -158,7 +163,7 @@ def _explained(body: bytes, error: Exception) -> str:
     if isinstance(error, msgspec.ValidationError):
         try:
             rows = _WHOLE.decode(body).rows
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, UnicodeDecodeError):
             rows = None
         if isinstance(rows, list):
             for at, row in enumerate(rows):
@@ -171,6 +176,20 @@ def _explained(body: bytes, error: Exception) -> str:
                             "false or null, and this one is nested."
                         )
     return f"The body is not what is asked for: {error}."
+
+
+async def http_response(request: Any, error: Any) -> Any:
+    """Return the response of what Starlette refuses itself."""
+    sentences = {404: "there is nothing at this path.", 405: "this path takes other methods."}
+    sentence = sentences.get(error.status_code, f"{error.detail}.")
+    return await refused_response(
+        request, Refused(error.status_code, sentence, headers=error.headers)
+    )
+
+
+async def internal_response(request: Any, _error: Any) -> Any:
+    """Return the response of what should not happen."""
+    return await refused_response(request, Refused(500, INTERNAL))
 
 
 async def refused_response(_request: Any, refused: Any) -> Any:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+INTERNAL = "something went wrong inside the service; its log says what."
+
 
 class Refused(Exception):
     """A request that is refused, with the status and the sentence of its answer.

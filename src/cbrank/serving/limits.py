@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from cbrank.serving.errors import Refused
+from cbrank.serving.errors import INTERNAL, Refused
 from cbrank.serving.rules import (
     JSON,
     MODEL,
@@ -269,11 +269,10 @@ class Guard:
             if not request.late:
                 raise
             await self._too_late(request)
-        except Exception as error:
-            log.exception("failed")
+        except Exception:
+            log.exception("not answered")
             if not request.status:
-                sentence = f"internal error: {type(error).__name__}: please report it."
-                await self._answer(request, Refused(500, sentence))
+                await self._answer(request, Refused(500, INTERNAL))
         finally:
             self._open.discard(request)
             if request.status >= 400:

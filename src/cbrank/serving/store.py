@@ -11,6 +11,7 @@ import os
 import secrets
 import sqlite3
 import time
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -32,9 +33,10 @@ _SCHEMA = f"""
 CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE events (
     number INTEGER PRIMARY KEY, chunk INTEGER NOT NULL, time REAL NOT NULL,
-    id TEXT, label TEXT NOT NULL, row BLOB NOT NULL);
+    id TEXT, label TEXT NOT NULL, row BLOB NOT NULL, crc INTEGER NOT NULL);
 CREATE TABLE ids (
-    id TEXT PRIMARY KEY, state INTEGER NOT NULL, ends REAL NOT NULL, row BLOB);
+    id TEXT PRIMARY KEY, state INTEGER NOT NULL, ends REAL NOT NULL, row BLOB,
+    crc INTEGER NOT NULL);
 CREATE INDEX ids_by_end ON ids (state, ends);
 CREATE TABLE answers (
     owner TEXT NOT NULL, key TEXT NOT NULL, digest BLOB NOT NULL, time REAL NOT NULL,
@@ -143,7 +145,7 @@ class Store:
             self._run("PRAGMA journal_mode = WAL")
             self._run("PRAGMA synchronous = FULL")
             if (found := self._value("PRAGMA quick_check(1)")) != "ok":
-                raise sqlite3.DatabaseError(str(found).splitlines()[0])
+                raise sqlite3.DatabaseError(str(found).splitlines()[-1])
         except sqlite3.Error as error:
             raise damaged(path, error) from error
 
@@ -225,7 +227,10 @@ class Store:
 
     def add_events(self, events: Sequence[tuple[int, int, float, str | None, str, bytes]]) -> None:
         """Keep events: number, chunk, time, id, label and row of each."""
-        self._database.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", events)
+        self._database.executemany(
+            "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)",
+            ((*event, _crc(event[0], event[1], event[4], event[5])) for event in events),
+        )
 
     def last_event(self) -> tuple[int, int]:
         """Return the numbers of the last event and of its chunk; zeros before the first."""
@@ -239,11 +244,14 @@ class Store:
         """Yield the events after one of them, by the calls in which they were learned."""
         chunk: list[Event] = []
         rows = self._run(
-            "SELECT number, chunk, label, row FROM events WHERE number > ? ORDER BY number",
+            "SELECT number, chunk, label, row, crc FROM events WHERE number > ? ORDER BY number",
             (after,),
         )
-        for row in rows:
-            event = Event(*row)
+        for *found, crc in rows:
+            event = Event(*found)
+            if _crc(*event) != crc:
+                error = ValueError(f"event {event.number} is not as it was written")
+                raise damaged(self.folder / DATABASE, error)
             if chunk and chunk[-1].chunk != event.chunk:
                 yield chunk
                 chunk = []
@@ -266,14 +274,17 @@ class Store:
 
     def find_id(self, name: str) -> tuple[int, float, bytes | None] | None:
         """Return the state of an id, when it ends, and its row."""
-        row = self._run("SELECT state, ends, row FROM ids WHERE id = ?", (name,)).fetchone()
-        return None if row is None else (int(row[0]), float(row[1]), row[2])
+        found = self._run("SELECT state, ends, row, crc FROM ids WHERE id = ?", (name,)).fetchone()
+        if found is None:
+            return None
+        state, end, row, crc = found
+        return int(state), float(end), _intact(name, row, crc)
 
     def remember(self, rows: Sequence[tuple[str, float, bytes]]) -> None:
         """Keep rows until their labels come or their time ends."""
         self._database.executemany(
-            "INSERT INTO ids VALUES (?, 0, ?, ?)",
-            ((i, end, row) for i, end, row in rows),
+            "INSERT INTO ids VALUES (?, 0, ?, ?, ?)",
+            ((name, end, row, _crc(name, row)) for name, end, row in rows),
         )
 
     def finish(self, ids: Sequence[tuple[str, float]], state: int) -> None:
@@ -285,10 +296,12 @@ class Store:
 
     def ended(self, now: float, most: int) -> list[tuple[str, bytes]]:
         """Return ids and rows whose time has ended without a label, the first first."""
-        return self._run(
-            "SELECT id, row FROM ids WHERE state = 0 AND ends < ? ORDER BY ends, rowid LIMIT ?",
+        rows = self._run(
+            "SELECT id, row, crc FROM ids WHERE state = 0 AND ends < ? ORDER BY ends, rowid "
+            "LIMIT ?",
             (now, most),
-        ).fetchall()
+        )
+        return [(name, _intact(name, row, crc) or b"") for name, row, crc in rows]
 
     def forget_ids(self, now: float) -> int:
         """Forget ids that were finished long ago; return how many."""
@@ -408,7 +421,11 @@ class Store:
             oldest = self.snapshots()[-1:]
             if oldest and numbers[2] and numbers[0] > oldest[0].event + 1:
                 faults.append(f"events before number {numbers[0]} are missing.")
-        except sqlite3.Error as error:
+            for _ in self.chunks(0):
+                pass
+            for name, row, crc in self._run("SELECT id, row, crc FROM ids WHERE row IS NOT NULL"):
+                _intact(name, row, crc)
+        except (sqlite3.Error, StoreError) as error:
             faults.append(str(error))
             return faults
         for snapshot in self.snapshots():
@@ -417,6 +434,18 @@ class Store:
             except (OSError, ModelFileError) as error:
                 faults.append(str(error))
         return faults
+
+
+def _crc(*parts: object) -> int:
+    """Return a checksum: SQLite has none, and notices no bit that flips inside a row."""
+    return zlib.crc32(b"\0".join(p if isinstance(p, bytes) else str(p).encode() for p in parts))
+
+
+def _intact(name: str, row: bytes | None, crc: int) -> bytes | None:
+    """Return the row of an id, if there is one and it is as it was written."""
+    if row is not None and _crc(name, row) != crc:
+        raise sqlite3.DatabaseError("the row of an id is not as it was written")
+    return row
 
 
 def _connected(path: Path) -> sqlite3.Connection:

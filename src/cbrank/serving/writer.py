@@ -116,17 +116,25 @@ class Writer:
 
     def _run(self) -> None:
         """Do what comes until the end."""
-        while True:
+        is_last = False
+        while not is_last:
             jobs, action, is_last = self._take()
-            if jobs or self._is_due():
-                self._do(jobs)
-            if action is not None:
-                action()
-            if is_last:
-                if self._since and self.stopped is None:
-                    self.snapshot()
-                return
+            try:
+                self._turn(jobs, action, is_last)
+            except Exception as error:  # nobody would be answered any more if the thread ended
+                log.exception("the writer failed")
+                reason = f"of an internal error ({type(error).__name__}: {error})"
+                self._answer(jobs, [Refused(503, self._give_up(reason))] * len(jobs))
+
+    def _turn(self, jobs: list[Job], action: Callable[[], None] | None, is_last: bool) -> None:
+        if jobs or self._is_due():
+            self._do(jobs)
+        if action is not None:
+            action()
+        if not is_last:
             self._look_after()
+        elif self._since and self.stopped is None:
+            self.snapshot()
 
     def _take(self) -> tuple[list[Job], Callable[[], None] | None, bool]:
         """Return all jobs that wait, up to what is no job."""
@@ -167,12 +175,8 @@ class Writer:
                 if self._changed:
                     self.store.add_events(self._events)
                     self.store.set_fact("time", now)
-        except Exception as error:
-            if isinstance(error, NotStoredError):
-                sentence = self._give_up(f"the store could not be written ({error})")
-            else:
-                log.exception("not stored")
-                sentence = self._give_up(f"of an internal error ({type(error).__name__}: {error})")
+        except NotStoredError as error:
+            sentence = self._give_up(f"the store could not be written ({error})")
             self._answer(jobs, [Refused(503, sentence)] * len(jobs))
             return
         if self._changed:
