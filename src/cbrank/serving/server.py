@@ -14,9 +14,9 @@ import uvicorn
 from cbrank.kernels.threads import one_thread
 from cbrank.serving import logs
 from cbrank.serving.app import App
+from cbrank.serving.connections import Connection
 from cbrank.serving.limits import Guard, Limits
 from cbrank.serving.tokens import Tokens, exposure
-from cbrank.serving.wire import Wires
 
 if TYPE_CHECKING:
     from cbrank.serving.service import Service
@@ -79,10 +79,10 @@ def run(
         told = logs.request if log_requests else None
         app = Guard(App(service, limits), who, limits, service.counts, told)
         config = uvicorn.Config(
-            app, http=Wires(limits, service.counts),  # type: ignore[arg-type]
-            loop="auto", ws="none", lifespan="on", access_log=False, log_config=None,
-            server_header=False, proxy_headers=False, timeout_keep_alive=75,
-            timeout_graceful_shutdown=_DRAIN, ssl_certfile=certificate, ssl_keyfile=key,
+            app, http=Connection.within(limits, service.counts), loop="auto", ws="none",
+            lifespan="on", access_log=False, log_config=None, server_header=False,
+            proxy_headers=False, timeout_keep_alive=75, timeout_graceful_shutdown=_DRAIN,
+            ssl_certfile=certificate, ssl_keyfile=key,
             h11_max_incomplete_event_size=None,
         )  # fmt: skip
 
