@@ -438,6 +438,27 @@ def test_answers_that_take_too_long():
     assert client.counts.refused == {503: 1}
 
 
+@pytest.mark.parametrize("path", ["/score", "/nothing"])
+def test_who_takes_no_answer_is_left(path):
+    async def never(*_):
+        await asyncio.sleep(60)
+
+    client = Client(act=never, seconds=0.04)
+
+    async def ask():
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": path,
+            "headers": [(b"host", b"localhost")],
+        }
+        await client.guard(scope, None, never)
+        return asyncio.current_task().cancelling()
+
+    assert asyncio.run(ask()) == 0
+    assert not client.guard._open
+
+
 def test_an_answer_that_has_begun_may_last_while_its_pieces_are_taken():
     async def stream(scope, receive, send):
         await send({"type": "http.response.start", "status": 200, "headers": []})
