@@ -351,7 +351,7 @@ class Guard:
             raise _too_large(most)
         if length is not None and length != len(body):
             raise Refused(400, f"Content-Length is {length}, but {len(body)} bytes came.")
-        if kind == JSON and not rule.mixed:
+        if kind == JSON and not rule.later:
             refuse_too_deep(body, self.limits.depth)
         return body
 
