@@ -29,6 +29,7 @@ log = logging.getLogger("cbrank.serving")
 
 _AT_ONCE = 256  # rows that the event loop scores itself; more would keep other requests waiting
 _TOGETHER = 4096  # rows that are scored in one call
+_EMPTY = "`rows` is empty: give at least one row."
 _LONGEST = 200  # characters of an id or a key
 
 Result = TypeVar("Result")
@@ -145,7 +146,8 @@ class Service:
             ``score``, ``proba``, ``std`` and ``label`` of each row.
         """
         begin = time.perf_counter()
-        self._check(rows)
+        if not rows:
+            raise Refused(400, _EMPTY)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[list[Said]] = loop.create_future()
         if not self._asked:
@@ -199,7 +201,7 @@ class Service:
 
     def _check(self, rows: list[Row]) -> None:
         if not rows:
-            raise Refused(400, "`rows` is empty: give at least one row.")
+            raise Refused(400, _EMPTY)
         try:
             self.served.objects.check(rows)
         except ValueError as error:
