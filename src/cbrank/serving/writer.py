@@ -8,6 +8,7 @@ scores are given by what the model was before (`Served.refresh`).
 import asyncio
 import logging
 import queue
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -123,7 +124,9 @@ class Writer:
                 self._turn(jobs, action, is_last)
             except Exception as error:  # nobody would be answered any more if the thread ended
                 log.exception("the writer failed")
-                reason = f"of an internal error ({type(error).__name__}: {error})"
+                # What others say may hold rows, and the reason is logged.
+                words = f": {error}" if isinstance(error, sqlite3.Error | OSError) else ""
+                reason = f"of an internal error ({type(error).__name__}{words})"
                 self._answer(jobs, [Refused(503, self._give_up(reason))] * len(jobs))
 
     def _turn(self, jobs: list[Job], action: Callable[[], None] | None, is_last: bool) -> None:
@@ -280,7 +283,8 @@ class Writer:
             with self.lock:
                 fault = self.served.learn(labels, rows)
             if fault is not None:
-                log.error("not learned", extra={"facts": {"reason": fault}})
+                # The reason may name what is in a row: it is for the client alone.
+                log.error("not learned", extra={"facts": {"rows": len(labels)}})
                 faults.append(fault)
             self.counts.positives_learned += labels.count(self.served.labels[1])
         self.served.refresh()
