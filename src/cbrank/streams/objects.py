@@ -270,8 +270,12 @@ def _getter(names: list[str]) -> Callable[[Row], tuple[Cell, ...]]:
 
 def _column(cells: Sequence[Cell]) -> Column:
     """Return a column, as it would be read from text: infinite numbers are gaps."""
-    if len(cells) == 1 and isinstance(cells[0], str):
-        return _only(cells[0].strip())
+    if len(cells) == 1:
+        [cell] = cells
+        if type(cell) is float:
+            return np.array([cell if -np.inf < cell < np.inf else np.nan])
+        if isinstance(cell, str):
+            return _only(cell.strip())
     kinds = {*map(type, cells)}
     if kinds == {str}:
         return column_of(map(str.strip, cells))  # type: ignore[arg-type]
