@@ -10,11 +10,12 @@ import sqlite3
 import struct
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
-from served import Connection, Server
+from served import HANG, Connection, Server
 from served_clients import Label, Learn, Remember, Score, load, quiet_load
-from served_lives import Judge, Life
+from served_lives import Judge, Life, events_of
 
 DATABASE = "store.db"
 
@@ -81,8 +82,7 @@ def events_before(life, data):
 
 
 def count_events(store):
-    with contextlib.closing(sqlite3.connect(Path(store, DATABASE))) as database:
-        return database.execute("SELECT count(*) FROM events").fetchone()[0]
+    return len(events_of(store)[0])
 
 
 # A full disk --------------------------------------------------------------------------------------
@@ -195,6 +195,31 @@ def set_clock(clock, seconds):
     draft = clock.with_name("draft")
     draft.write_text(str(seconds))
     draft.replace(clock)
+
+
+def wait_rounds(launcher, rounds, seed, watch=print):
+    """Let waits end under kills: every row that waited is learned from once, by label or default."""
+    draw = random.Random(seed)
+    options = ["--wait", "1s", "--default-label", "no"]
+    for number in range(rounds):
+        with tempfile.TemporaryDirectory() as folder:
+            life = Life(
+                launcher, folder, draw, plain=number % 2 == 0, options=options, expires=True
+            )
+            for _ in range(3):
+                life.killed_under_load(draw.uniform(0.2, 1.3))
+                life.check()
+            clock = Path(folder, "clock")
+            clock.write_text("60")
+            deadline = time.monotonic() + HANG
+            while life.ledger.remembered - life.judge.serials.keys():
+                assert time.monotonic() < deadline, "rows that waited are lost"
+                with life.start(clock=str(clock)):
+                    time.sleep(1.5)  # the writer looks every second
+                life.check(replay=True)
+            labelled = life.ledger.counts["learned"]
+            waited = len(life.ledger.remembered)
+            watch(f"{number + 1}/{rounds}, waits: {waited} rows waited, {labelled} had labels")
 
 
 # Damage, and others at the same store -------------------------------------------------------------
@@ -370,4 +395,10 @@ DAMAGES = {
     "a database of another program": another_program,
     "a folder that cannot be written": read_only,
 }
-FAULTS = {"wal": cut_rounds, "full": full_rounds, "clock": clock_rounds, "damage": damage_rounds}
+FAULTS = {
+    "wal": cut_rounds,
+    "full": full_rounds,
+    "clock": clock_rounds,
+    "wait": wait_rounds,
+    "damage": damage_rounds,
+}

@@ -237,10 +237,10 @@ class Connection:
         """Send a request, its body as JSON unless it is bytes; return the answer or raise Lost."""
         reader, writer = await self.open()
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        headers = {"Host": "localhost", "Content-Length": str(len(data)), **headers}
-        if data:
-            headers.setdefault("Content-Type", "application/json")
-        lines = [f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items()]
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        kind = {"Content-Type": "application/json"} if data else {}
+        whole = {"Host": "localhost", "Content-Length": str(len(data))} | kind | given
+        lines = [f"{name}: {value}\r\n" for name, value in whole.items()]
         try:
             writer.write(f"{method} {path} HTTP/1.1\r\n{''.join(lines)}\r\n".encode() + data)
             await writer.drain()
