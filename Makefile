@@ -79,7 +79,7 @@ streams: $(VENV)/.bench  ## Rank real streams row by row beside River, scikit-le
 beyond: $(VENV)/.bench  ## Set curves and crosses beside LightGBM, EBM and others (an hour, and some hours for EBM)
 	@$(BIN)/python -m benchmarks.beyond $(BEYOND)
 
-serving: $(VENV)/.bench  ## Set the server beside one that only echoes (5 minutes)
+serving: $(VENV)/.bench  ## Set the server beside one that only echoes (10 minutes)
 	@$(BIN)/python -m benchmarks.serving $(SERVING)
 
 clean:  ## Remove everything that was made

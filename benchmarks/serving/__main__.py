@@ -25,7 +25,7 @@ def _check_name(name: str) -> str:
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @several("--only", _check_name, "Data to learn from and to send; all that are there if not given.")
 @click.option(
-    "--rounds", type=click.IntRange(1), default=7, show_default=True, help="How often to measure."
+    "--rounds", type=click.IntRange(1), default=5, show_default=True, help="How often to measure."
 )
 @click.option(
     "--seconds",
@@ -78,10 +78,12 @@ def main(
             return
         sync = servers.sync_milliseconds(folder)
         results = {data.name: _ratios(data, folder, rounds, seconds) for data in there}
-    click.echo(_page(results, sync))
+    busiest = max((bench.busiest for bench in results.values()), default=0.0)
+    compared = {_NAMES[name].text: bench.compared for name, bench in results.items()}
+    click.echo(_page(compared, sync, busiest))
 
 
-def _ratios(data: servers.Served, folder: Path, rounds: int, seconds: float) -> list[Compared]:
+def _ratios(data: servers.Served, folder: Path, rounds: int, seconds: float) -> Bench:
     click.echo(f"{data.name}: training ...", err=True)
     model, rows = data.train(folder)
     store = folder / f"{data.name}.store"
@@ -89,22 +91,22 @@ def _ratios(data: servers.Served, folder: Path, rounds: int, seconds: float) -> 
         bench = Bench(server, echo, model, rows, data.label, seconds)
         bench.warm_up()
         follow(data.name, bench.measure(rounds), dict.fromkeys(bench.tasks(rounds), 1))
-    return bench.compared
+    return bench
 
 
-def _page(results: dict[str, list[Compared]], sync: float) -> str:
+def _page(results: dict[str, list[Compared]], sync: float, busiest: float) -> str:
     """Write the results as Markdown."""
     machine = provenance.machine()
     versions = provenance.versions(["uvicorn", "starlette", "httptools", "uvloop", "msgspec"])
-    lines = [
-        f"`python -m benchmarks.serving`, {machine['cpus']} cores ({machine['cpu']}), which the server "
-        "shares with the process that sends; the disk takes "
-        f"{sync:.2f} ms to have 4 KiB for sure; "
+    said = (
+        f"`python -m benchmarks.serving` on {machine['cpus']} cores ({machine['cpu']}), which the "
+        "servers share with the process that sends; that one was at work for at most "
+        f"{busiest:.0%} of the time. The disk takes "
+        f"{sync:.2f} ms to have 4 KiB for sure. "
         + ", ".join(f"{name} {number}" for name, number in versions.items())
-        + ".",
-        "",
-    ]
-    return "\n".join([*lines, *(markdown(_table(*result)) for result in results.items())])
+        + "."
+    )
+    return "\n".join([said, "", *(markdown(_table(*result)) for result in results.items())])
 
 
 def _table(name: str, results: list[Compared]) -> Table:
@@ -125,7 +127,8 @@ def _cells(result: Compared) -> Iterator[Cell]:
         yield Cell(text=f"{value:,.{digits}f} {result.unit}{what}")
     low, high = result.spread
     yield Cell(text=f"{result.ratio:.2f} ({low:.2f} to {high:.2f})", bold=result.reached())
-    yield Cell(text=f"at {'most' if result.most else 'least'} {result.target:.2f}")
+    bound = "most" if result.most else "least"
+    yield Cell(text="" if result.target is None else f"at {bound} {result.target:.2f}")
 
 
 def _soak(data: servers.Served, folder: Path, rate: float, minutes: float) -> None:
@@ -134,10 +137,15 @@ def _soak(data: servers.Served, folder: Path, rate: float, minutes: float) -> No
     with servers.serve(model, store, "--wait", soak.WAIT) as server:
         load = soak.Soak(server, store, rows, data.label, rate, minutes)
         load.run()
-    click.echo(f"{soak.RULE}")
-    for name, sentence in soak.judged(load.found):
-        click.echo(f"{name}: {sentence}")
-    click.echo(f"{load.errors} requests were not answered as asked.")
+    click.echo(soak.RULE)
+    found = [*soak.judged(load.found)]
+    for each in found:
+        click.echo(str(each))
+    click.echo(f"{load.errors:,} requests were not answered as asked.")
+    if any(each.flat is None for each in found):
+        click.echo("Too short, or too little is known, to say more.")
+    else:
+        click.echo("Flat." if all(each.flat for each in found) else "Not flat.")
 
 
 if __name__ == "__main__":

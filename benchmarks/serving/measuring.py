@@ -20,6 +20,7 @@ from cbrank.training import Model
 
 _CONNECTIONS = 64
 _MANY = 1000  # rows of a large request
+_AT_ONCE = 32  # rows that the service learns from in one call, if so many wait
 _KEPT = 4000  # different rows that are sent, over and over
 _QUIET_RATE = 200.0  # single rows a second while the latency of scores is taken
 _LEARNING = 0.5  # the share of its highest rate at which learning goes on meanwhile
@@ -50,6 +51,7 @@ class Stint:
         self._bodies = [itertools.cycle(kind.bodies) for kind, _ in kinds]
         self._sent = [0] * len(kinds)
         self.began = self.ended = 0.0
+        self.busy = 0.0  # the share of the time for which the sender itself was at work
 
     def next(self, now: float) -> Request | float | None:
         """Return the request that has been due for the longest time, or when one will be."""
@@ -76,7 +78,9 @@ class Stint:
 
     def run(self, server: Server, connections: int = _CONNECTIONS) -> "Stint":
         """Send all of it to a server."""
+        busy, began = time.process_time(), time.perf_counter()
         Sender(Target.of(server.url), self, connections).run()
+        self.busy = (time.process_time() - busy) / (time.perf_counter() - began)
         return self
 
     def rate(self) -> float:
@@ -86,11 +90,6 @@ class Stint:
     def percentile(self, percent: float) -> float:
         """Return a percentile of the latencies of the first kind, in milliseconds."""
         return float(np.percentile(self.latencies[0], percent, method="higher")) * 1e3
-
-
-def rate(server: Server, kind: Kind, seconds: float, connections: int = _CONNECTIONS) -> float:
-    """Return how many requests a second are answered."""
-    return Stint(seconds, (kind, None)).run(server, connections).rate()
 
 
 # What is compared ---------------------------------------------------------------------------------
@@ -106,8 +105,8 @@ class Compared:
         What is measured.
     unit, other : str
         Of both numbers, and what the second one is.
-    target : float
-        What the ratio should reach, or stay below if `most`.
+    target : float or None
+        What the ratio should reach, or stay below if `most`; None if it only tells.
     most : bool
         Whether the target is an upper limit.
     pairs : list of tuple of float
@@ -117,7 +116,7 @@ class Compared:
     name: str
     unit: str
     other: str
-    target: float
+    target: float | None
     most: bool = False
     pairs: list[tuple[float, float]] = field(default_factory=list)
 
@@ -134,6 +133,8 @@ class Compared:
 
     def reached(self) -> bool:
         """Say whether the target is reached."""
+        if self.target is None:
+            return False
         return self.ratio <= self.target if self.most else self.ratio >= self.target
 
 
@@ -156,21 +157,27 @@ class Bench:
         self, server: Server, echo: Server, model: Path, rows: Path, label: str, seconds: float
     ) -> None:
         self.server, self.echo, self.seconds = server, echo, seconds
-        self.model = Model.open(model)
+        self.busiest = 0.0  # the largest share of the time for which the sender was at work
+        self.model, self.pupil = Model.open(model), Model.open(model)
         with open_traffic([str(rows)], label) as stream:
             kept = [*itertools.islice(rows_of(stream), _KEPT)]
         self.single = Kind("/score", [_body([row.cells]) for row in kept])
         self.many = Kind("/score", [_body([row.cells for row in part]) for part in _parts(kept)])
         self.learning = Kind("/learn", [_body([row.cells | {label: row.label}]) for row in kept])
         with open_stream([str(rows)], columns=self.model.columns, learn=False) as stream:
-            table = next(stream).X
-        assert isinstance(table, Table)
-        places = np.arange(len(self.many.bodies) * _MANY) % len(table)
-        self.parts = [table.take(places[at : at + _MANY]) for at in range(0, len(places), _MANY)]
+            chunk = next(stream)
+        assert isinstance(chunk.X, Table)
+        assert chunk.y is not None
+        self.table, self.y = chunk.X, chunk.y
+        places = np.arange(len(self.many.bodies) * _MANY) % len(self.table)
+        self.parts = [
+            self.table.take(places[at : at + _MANY]) for at in range(0, len(places), _MANY)
+        ]
         self.compared = [
             Compared(f"single-row score, {_CONNECTIONS} connections", "1/s", "echo", 0.6),
             Compared("single-row score, 1 connection", "1/s", "echo", 0.6),
             Compared(f"durable single-row learn, {_CONNECTIONS} connections", "1/s", "echo", 0.35),
+            Compared(f"learning alone, {_AT_ONCE} rows a call", "rows/s", "echo", None),
             Compared("1,000-row score", "rows/s", "decision_function", 1 / 3),
             Compared("p99 of score while learning", "ms", "p99 without", 3.0, most=True),
         ]
@@ -178,9 +185,10 @@ class Bench:
     def warm_up(self) -> None:
         """Let everything be compiled and cached before it counts."""
         for kind in (self.single, self.many, self.learning):
-            rate(self.server, kind, min(1.0, self.seconds))
-            rate(self.echo, self._echoed(kind), min(1.0, self.seconds))
+            self.rate(self.server, kind)
+            self.rate(self.echo, self._echoed(kind))
         self.own_rate()
+        self.learning_alone()
 
     def tasks(self, rounds: int) -> list[str]:
         """Return the names of all measurements."""
@@ -198,17 +206,36 @@ class Bench:
         yield self.beside_echo(self.single)
         yield self.beside_echo(self.single, connections=1)
         yield self.beside_echo(self.learning)
+        yield self.learning_alone(), self.compared[2].pairs[-1][1]
         yield self.beside_own_rate()
         yield self.beside_quiet()
 
     def beside_echo(self, kind: Kind, connections: int = _CONNECTIONS) -> tuple[float, float]:
         """Return the rates of a request and of its echo."""
-        one = rate(self.server, kind, self.seconds, connections)
-        return one, rate(self.echo, self._echoed(kind), self.seconds, connections)
+        one = self.rate(self.server, kind, connections)
+        return one, self.rate(self.echo, self._echoed(kind), connections)
+
+    def rate(self, server: Server, kind: Kind, connections: int = _CONNECTIONS) -> float:
+        """Return how many requests a second are answered."""
+        stint = Stint(self.seconds, (kind, None)).run(server, connections)
+        self.busiest = max(self.busiest, stint.busy)
+        return stint.rate()
+
+    def learning_alone(self) -> float:
+        """Return the rows a second that a model of its own learns from, without a service."""
+        places = itertools.cycle(range(0, len(self.y) - _AT_ONCE + 1, _AT_ONCE))
+        began, rows = time.perf_counter(), 0
+        for at in places:
+            part = slice(at, at + _AT_ONCE)
+            self.pupil.learn_rows(self.table.take(part), self.y[part])
+            rows += _AT_ONCE
+            if (taken := time.perf_counter() - began) > self.seconds:
+                break
+        return rows / taken
 
     def beside_own_rate(self) -> tuple[float, float]:
         """Return the rows a second of large requests, and of `decision_function` alone."""
-        return rate(self.server, self.many, self.seconds, 2) * _MANY, self.own_rate()
+        return self.rate(self.server, self.many, 2) * _MANY, self.own_rate()
 
     def own_rate(self) -> float:
         """Return the rows a second of `decision_function`, in calls of as many rows."""

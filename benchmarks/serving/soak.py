@@ -92,7 +92,7 @@ class Soak:
             times["p50"],
             times["p99"],
             store_size(self.store),
-            self.server.metric("cbrank_rows_waiting"),
+            self.server.metric("cbrank_waiting_labels"),
         )
         self.found.append(minute)
         self.errors += measured.errors.total()
@@ -135,17 +135,29 @@ def is_flat(name: str, values: list[float]) -> bool:
     return grown <= max(_MATERIAL * float(np.median(values)), _LEAST.get(name, 0.0))
 
 
-def judged(minutes: list[Minute]) -> Iterator[tuple[str, str]]:
-    """Return the names of what was measured, and a sentence on each."""
+class Judged(NamedTuple):
+    """Whether a number is flat, None if that is not known, and its slope in words."""
+
+    name: str
+    flat: bool | None
+    slope: str
+
+    def __str__(self) -> str:
+        said = {None: "not known", True: "flat", False: "not flat"}[self.flat]
+        return f"{self.name}: {said}{self.slope}"
+
+
+def judged(minutes: list[Minute]) -> Iterator[Judged]:
+    """Return a judgement of each number."""
     kept = minutes[_WARM:]
     for at, name in enumerate(Minute._fields):
         values = [minute[at] for minute in kept]
         if len(values) < 3 or not all(map(math.isfinite, values)):
-            yield name, "not known"
+            yield Judged(name, None, "")
             continue
         slope, reach = growth(values)
-        said = "flat" if is_flat(name, values) else "not flat"
-        yield name, f"{said}: {slope:+.4f} a minute, give or take {reach:.4f}"
+        said = f", {slope:+.4f} a minute, give or take {reach:.4f}"
+        yield Judged(name, is_flat(name, values), said)
 
 
 def _over_and_over(path: Path, label: str) -> Iterator[Row]:

@@ -58,10 +58,11 @@ def test_ratios_are_medians_of_pairs():
 
 def test_the_page_has_each_ratio_beside_its_target():
     compared = Compared("single-row score", "1/s", "echo", 0.6, pairs=[(5000, 10000)])
-    page = command._page({"german": [compared]}, 1.25)
+    page = command._page({"german": [compared]}, 1.25, 0.4)
     assert "| single-row score | 5,000 1/s | 10,000 1/s (echo) | 0.50 (0.50 to 0.50) |" in page
     assert "at least 0.60" in page
-    assert "the disk takes 1.25 ms" in page
+    assert "The disk takes 1.25 ms" in page
+    assert "at work for at most 40% of the time" in page
 
 
 def test_what_is_flat():
@@ -72,16 +73,16 @@ def test_what_is_flat():
     assert not soak.is_flat("memory_mib", growing)
     assert soak.is_flat("p99_ms", [1 + 0.01 * minute for minute in range(12)])
     minutes = [soak.Minute(100.0 + at, 1.0, 2.0, 5.0, math.nan) for at in range(15)]
-    said = dict(soak.judged(minutes))
-    assert said["memory_mib"].startswith("not flat: +1.0000 a minute")
-    assert said["p50_ms"].startswith("flat")
-    assert said["waiting"] == "not known"
+    said = {each.name: str(each) for each in soak.judged(minutes)}
+    assert said["memory_mib"].startswith("memory_mib: not flat, +1.0000 a minute")
+    assert said["p50_ms"].startswith("p50_ms: flat")
+    assert said["waiting"] == "waiting: not known"
 
 
 def test_data_that_are_not_there_are_named(monkeypatch):
     monkeypatch.delenv("CBRANK_DATA", raising=False)
     assert servers.DATA[0].why_not() == ""
-    assert servers.DATA[1].why_not()
+    assert servers.DATA[2].why_not()
     told = outcome_of(command.main, "--only", "nothing")
     assert told.exit_code == 2
     assert "unknown data 'nothing'" in told.output

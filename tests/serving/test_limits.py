@@ -7,17 +7,21 @@ import socket
 import threading
 import time
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import uvicorn
 from hypothesis import example, given
 from hypothesis import strategies as st
+from small_services import running, sparse_model
+from starlette.routing import Match
 
 from cbrank.serving import limits as module
+from cbrank.serving.app import App
 from cbrank.serving.errors import Refused
 from cbrank.serving.limits import Buckets, Guard, Limits, is_within_depth
 from cbrank.serving.rules import RULES, find_place, is_loopback
-from cbrank.serving.tokens import Tokens, make
+from cbrank.serving.tokens import Tokens, make, remove
 
 TYPE = ("content-type", "application/json")
 HOST = ("host", "localhost:8000")
@@ -217,7 +221,7 @@ def test_what_passes_has_its_body_and_its_name(roles):
 def test_roles(roles, rule):
     tokens, secrets = roles
     client = Client(tokens)
-    path = rule.path.replace("{model}", "shop").replace("{version}", "1")
+    path = rule.path.replace("{model}", "shop").replace("{version}", "1").replace("{file}", "a")
     content = [("content-type", rule.types[0])] if rule.types else []
     ranks = [None, "score", "learn", "admin"]
     for role in ranks:
@@ -261,15 +265,14 @@ def test_who_has_no_token_learns_nothing_of_paths(roles):
     assert client.service.states == []
 
 
-def test_a_token_in_the_query_is_for_the_page_alone(roles):
+def test_a_token_in_the_query_is_for_the_events_alone(roles):
     tokens, secrets = roles
     client = Client(tokens)
     query = f"token={secrets['score']}"
-    for path in ("/", "/events"):
-        assert client.ask("GET", path, (), query=query)[0] == 200
-        assert client.ask("GET", path, (), query=f"a=1&{query}")[0] == 200
-        assert client.ask("GET", path, (), query="token=%ff%00&token")[0] == 401
-        assert client.ask("GET", path, (), query=f"x{query}")[0] == 401
+    assert client.ask("GET", "/events", (), query=query)[0] == 200
+    assert client.ask("GET", "/events", (), query=f"a=1&{query}")[0] == 200
+    assert client.ask("GET", "/events", (), query="token=%ff%00&token")[0] == 401
+    assert client.ask("GET", "/events", (), query=f"x{query}")[0] == 401
     assert client.ask("GET", "/metrics", (), query=query)[0] == 401
     assert client.ask("POST", "/score", (TYPE,), query=query)[0] == 401
 
@@ -332,14 +335,14 @@ def test_types_of_bodies():
     assert client.ask("POST", "/score", (HOST, TYPE, ("content-encoding", "gzip")))[0] == 415
     deep = b"[" * 9 + b"]" * 9
     assert client.ask("POST", "/score", pieces=(deep,))[0] == 400
-    assert client.ask("POST", "/v2/models/a/infer", (HOST,), pieces=(deep,))[0] == 400
+    assert client.ask("POST", "/v2/models/a/infer", (HOST,), pieces=(deep,))[0] == 200
     binary = (HOST, ("content-type", "application/octet-stream"))
     assert client.ask("POST", "/model", binary, pieces=(deep,))[0] == 200
 
 
 @given(st.lists(st.binary(max_size=20), min_size=1, max_size=12), st.integers(-3, 3) | st.none())
 def test_bodies_in_pieces(pieces, beyond):
-    client = Client(body=60)
+    client = Client(body=10, model=60)
     body = b"".join(pieces)
     binary = [HOST, ("content-type", "application/octet-stream")]
     length = [] if beyond is None else [("content-length", str(max(0, len(body) + beyond)))]
@@ -400,7 +403,7 @@ def test_a_client_that_goes_away_is_not_answered():
 
 def test_many_bodies_at_once_are_told_to_come_back(monkeypatch):
     monkeypatch.setattr(module, "_TOGETHER", 3)
-    client = Client(body=100, seconds=0.2)
+    client = Client(body=100, model=1, seconds=0.2)
 
     async def stalls(pieces):
         return pieces.pop() if pieces else await asyncio.sleep(60)
@@ -439,7 +442,7 @@ def test_an_answer_that_has_begun_may_last_while_its_pieces_are_taken():
     async def stream(scope, receive, send):
         await send({"type": "http.response.start", "status": 200, "headers": []})
         for _ in range(8):
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.08)
             await send({"type": "http.response.body", "body": b"a", "more_body": True})
         ended.append(True)
         await asyncio.sleep(60)
@@ -449,7 +452,7 @@ def test_an_answer_that_has_begun_may_last_while_its_pieces_are_taken():
     async def send(message):
         sent.append(message)
 
-    client = Client(seconds=0.06)
+    client = Client(seconds=0.4)
     client.guard.app = stream
     scope = {
         "type": "http",
@@ -461,6 +464,52 @@ def test_an_answer_that_has_begun_may_last_while_its_pieces_are_taken():
     assert ended == [True]
     assert len(sent) == 9
     assert client.log[0][2] == 200
+
+
+def test_events_end_with_their_token(tmp_path):
+    path = tmp_path / "tokens"
+    secrets = [make(path, "score", name)[0] for name in ("a", "b")]
+    tokens = Tokens.open(path)
+    client = Client(tokens, seconds=2)
+    told = {name: [] for name in "ab"}
+
+    async def stream(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        while True:
+            await send({"type": "http.response.body", "body": b"a", "more_body": True})
+            await asyncio.sleep(0.01)
+
+    async def listen(secret, kept):
+        query = f"token={secret}".encode()
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": "/events",
+            "headers": [],
+            "query_string": query,
+        }
+
+        async def send(message):
+            kept.append(message)
+
+        await client.guard(scope, None, send)
+
+    async def remove_one():
+        tasks = [
+            asyncio.create_task(listen(*each)) for each in zip(secrets, told.values(), strict=True)
+        ]
+        await asyncio.sleep(0.05)
+        remove(path, "a")
+        assert tokens.reload() is None
+        await tasks[0]
+        going = not tasks[1].done()
+        tasks[1].cancel()
+        return going
+
+    client.guard.app = stream
+    assert asyncio.run(remove_one())
+    assert told["a"][-1] == {"type": "http.response.body", "body": b""}
+    assert client.counts.refused == {}
 
 
 def test_a_cancelled_server_cancels():
@@ -572,6 +621,23 @@ def test_paths_that_nearly_are(path):
     assert find_place(path) is None
 
 
+def test_every_route_of_the_service_has_a_rule_and_every_rule_a_route():
+    with running(sparse_model()) as (_, service):
+        routes: list[Any] = App(service, Limits())._rest.routes
+    served = {(method, route.path) for route in routes for method in route.methods}
+    served |= {("POST", "/score"), ("POST", "/learn")}
+    for method, path in served:
+        for end in ("1", "1/ready", "1/infer") if ":path}" in path else ("",):
+            place = find_place(path.replace("{rest:path}", end))
+            assert place is not None, path
+            assert end or method in place.rules, (method, path)
+    for rule in RULES:
+        path = rule.path.replace("{file}", "live.js")
+        scope = {"type": "http", "method": rule.method, "path": path, "root_path": ""}
+        found = max(route.matches(scope)[0].value for route in routes)
+        assert found == Match.FULL.value or (rule.method, rule.path) in served, rule
+
+
 # The guard behind a real server ------------------------------------------------------------------
 
 
@@ -594,17 +660,15 @@ def serving(client):
     assert not thread.is_alive()
 
 
-def speak(port, *pieces, pause=0.0):
-    """Send bytes; return what comes until the server closes or falls silent."""
+def speak(port, *pieces, answers=1, pause=0.0):
+    """Send bytes; return what comes, until there are so many answers."""
     with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
         for piece in pieces:
             connection.sendall(piece)
             time.sleep(pause)
-        connection.settimeout(0.4)
         heard = b""
-        with contextlib.suppress(TimeoutError, ConnectionResetError):
-            while more := connection.recv(65536):
-                heard += more
+        while len(statuses(heard)) < answers:
+            heard += connection.recv(65536)
     return heard
 
 
@@ -616,18 +680,18 @@ HEAD = b"POST /score HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/js
 
 
 def test_a_real_server():
-    client = Client(body=100_000, seconds=0.2)
+    client = Client(body=100_000, seconds=0.6)
     small = HEAD + b"content-length: 2\r\n\r\n{}"
     chunked = HEAD + b"transfer-encoding: chunked\r\n\r\n"
     with serving(client) as port:
-        assert statuses(speak(port, small + small)) == [200, 200]
+        assert statuses(speak(port, small + small, answers=2)) == [200, 200]
         assert statuses(speak(port, chunked, b"2\r\n{}\r\n", b"0\r\n\r\n", pause=0.02)) == [200]
         # The rest of a body that is too large is dropped, and the next request is answered.
         large = HEAD + b"content-length: 5000000\r\n\r\n"
-        assert statuses(speak(port, large, b"x" * 5_000_000, small)) == [413, 200]
+        assert statuses(speak(port, large, b"x" * 5_000_000, small, answers=2)) == [413, 200]
         endless = [b"8000\r\n" + b"x" * 0x8000 + b"\r\n"] * 5
         assert statuses(speak(port, chunked, *endless, pause=0.01)) == [413]
-        late = speak(port, HEAD + b"content-length: 5\r\n\r\n", b"{}", pause=0.25)
+        late = speak(port, HEAD + b"content-length: 5\r\n\r\n", b"{}", pause=0.1)
         assert statuses(late) == [408]
         assert b"connection: close" in late.lower()
         assert statuses(speak(port, b"GET /ping HTTP/1.0\r\n\r\n")) == [403]

@@ -162,8 +162,16 @@ def test_errors_are_counted_by_status_and_never_repeated(table):
     with served(disturb=disturb) as server:
         facts, _ = load(server.url, table, "--no-labels", "--connections", "2")
     assert facts["errors"] == {"429": 1, "503": 2, "lost": 1}
+    assert facts["reasons"] == {"429": "no.", "503": "no.", "lost": ""}
     assert facts["requests"]["score"] == len(server.log) == 600
     assert facts["rows"] == 596
+
+
+def test_a_connection_that_is_closed_after_its_answer_is_opened_again(table):
+    with served(disturb=lambda _, number: None if number % 5 else "close") as server:
+        facts, _ = load(server.url, table, "--delay", "0", "--connections", "3", "--limit", "90")
+    assert facts["errors"] == {}
+    assert facts["labels"] == {"learned": 90}
 
 
 def test_in_words(table):
@@ -276,6 +284,16 @@ def test_mistakes_are_told_in_a_sentence(table):
     with served(disturb=lambda *_: 200) as server:
         told = error("load", server.url, table, "--label", "clicked")
     assert "is not one of cbrank serve" in told
+
+
+def test_if_no_row_is_scored_it_has_failed(table, tmp_path):
+    with served(disturb=lambda *_: 400) as server:
+        out, err = call("load", server.url, table, "--label", "clicked", code=1)
+        assert "600 with 400.\nThe first with 400: no.\n" in out
+        assert err == "Error: no row was scored.\n"
+        (tmp_path / "empty.csv").write_text("age,clicked\n")
+        out, err = call("load", server.url, tmp_path / "empty.csv", "--label", "clicked")
+    assert err == "Note: there are no rows.\n"
 
 
 def test_a_server_that_goes_away_ends_it_with_what_was_measured(table, monkeypatch):

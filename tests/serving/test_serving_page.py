@@ -1,12 +1,14 @@
 """The page "Serving": its commands work as they stand, and its tables say what is so."""
 
 import re
+import runpy
 import shutil
 import subprocess
 import urllib.request
 from pathlib import Path
 
 import pytest
+from fake_server import served
 from pages import BLOCK, commands_of, run, same, write_files
 
 for package in ("httptools", "httpx", "msgspec", "starlette", "uvicorn"):
@@ -15,6 +17,7 @@ for package in ("httptools", "httpx", "msgspec", "starlette", "uvicorn"):
 from benchmarks.serving.servers import running
 from cbrank.cli.serve import command as serve
 from cbrank.serving.limits import Limits
+from cbrank.serving.rules import RULES
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "serving.md").read_text("utf-8")
@@ -95,6 +98,20 @@ def test_limits_are_those_of_the_command_and_of_the_guard():
         assert told == value, option
 
 
+def test_paths_and_roles_are_those_of_the_rules():
+    told = {
+        request.strip("` "): row[3]
+        for row in rows_under("Run it")
+        for request in row[0].split(", ")
+    }
+    rules = {
+        f"{rule.method} {rule.path.replace('{model}', 'churn')}": rule.role or "nobody is asked"
+        for rule in RULES
+        if "{version}" not in rule.path and "{file}" not in rule.path
+    }
+    assert told == rules
+
+
 def test_statuses_are_those_of_the_code():
     told = {int(row[0]) for row in rows_under("Answers")}
     code = "".join(path.read_text("utf-8") for path in SOURCE.glob("*.py"))
@@ -103,8 +120,42 @@ def test_statuses_are_those_of_the_code():
     assert told <= used | {200, 304, 408, 409, 404}
 
 
-def test_the_client_has_thirty_lines():
-    [code] = re.findall(r"as `client.py`:\n\n```python\n(.*?)```", PAGE, re.DOTALL)
-    lines = [line for line in code.splitlines() if line.strip()]
-    assert len(lines) <= 36, len(lines)
-    compile(code, "client.py", "exec")
+def client(folder):
+    write_files(PAGE, folder)
+    return runpy.run_path(str(folder / "client.py"))["Client"]
+
+
+def test_the_client_has_thirty_lines(tmp_path):
+    write_files(PAGE, tmp_path)
+    lines = (tmp_path / "client.py").read_text().splitlines()
+    assert len([line for line in lines if line.strip() and '"""' not in line]) <= 32
+
+
+def test_the_client_repeats_a_request_with_its_key(tmp_path, monkeypatch):
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    disturbed = {0: 503, 1: "hang up", 2: 429, 4: 503}
+    with served(disturb=lambda _, number: disturbed.get(number)) as server:
+        service = client(tmp_path)(server.url, "secret")
+        assert service.score([{"age": 5}])[0]["score"] == 1.5
+        server.waiting.add("a")
+        assert service.learn({"a": "yes"}) == [{"id": "a", "result": "learned"}]
+        service.http.close()
+    keys = [headers["Idempotency-Key"] for headers in server.headers]
+    assert [path for path, _ in server.log] == ["/score"] * 4 + ["/learn"] * 2
+    assert len({*keys[:4]}) == len({*keys[4:]}) == 1
+    assert keys[0] != keys[4]
+    assert len({str(body) for _, body in server.log}) == 2
+    assert {headers["Authorization"] for headers in server.headers} == {"Bearer secret"}
+
+
+def test_the_client_gives_up_and_says_why(tmp_path, monkeypatch):
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    with served(disturb=lambda *_: 503) as server:
+        service = client(tmp_path)(server.url, tries=3)
+        with pytest.raises(RuntimeError, match=r"^no\.$"):
+            service.score([{"age": 5}])
+        server.disturb = lambda *_: 400
+        with pytest.raises(RuntimeError, match=r"^no\.$"):
+            service.score([{"age": 5}])
+        service.http.close()
+    assert len(server.log) == 4

@@ -10,7 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 class FakeServer(ThreadingHTTPServer):
     """Scores rows by their column ``age`` and takes labels; what it was sent is kept.
 
-    ``disturb(path, number)`` may return a status in the place of an answer, or "hang up".
+    ``disturb(path, number)`` may return a status in the place of an answer, "hang up" to give none, or
+    "close" to close the connection after it.
     """
 
     daemon_threads = True
@@ -46,9 +47,12 @@ class _Handler(BaseHTTPRequestHandler):
         if status == "hang up":
             self.close_connection = True
             return
-        if status:
+        if status == "close":
+            self.close_connection = True
+        elif status:
             self.answer(status, {"error": "no."})
-        elif self.path.endswith("/score"):
+            return
+        if self.path.endswith("/score"):
             self.answer(200, {"rows": self.scored(body)})
         else:
             self.answer(*self.learned(body))
@@ -78,6 +82,8 @@ class _Handler(BaseHTTPRequestHandler):
         data = json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(data)))
+        if self.close_connection:
+            self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(data)
 

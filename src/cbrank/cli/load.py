@@ -123,6 +123,8 @@ def command(url: str, data: tuple[str, ...], **options: Any) -> None:
         click.echo(_in_words(facts))
     if gone:
         raise click.ClickException(gone)
+    if facts["errors"] and not facts["rows"]:
+        raise click.ClickException("no row was scored.")
     if stops.received is not None:
         sys.exit(128 + stops.received)
 
@@ -152,6 +154,8 @@ def _send(
         sender.run()
         report.notes(stream)
         report.end()
+        if not traffic.sent:
+            report.note("there are no rows.")
     return traffic.measured.facts(pace.seconds()), sender.gone
 
 
@@ -212,11 +216,13 @@ def _in_words(facts: dict[str, Any]) -> str:
     >>> print(_in_words({
     ...     "rows": 20000, "seconds": 10.0, "rows_per_second": 2000.0,
     ...     "requests": {"score": 20003, "learn": 19990}, "errors": {"429": 3},
+    ...     "reasons": {"429": "at most 2000 requests a second."},
     ...     "labels": {"learned": 19990}, "latency_ms": {"score": times, "learn": None},
     ...     "waited_ms": None, "scores": 20000, "auc": 0.8341, "auc_low": 0.82, "auc_high": 0.85,
     ... }))
     20,000 rows scored in 10.0 s, 2,000.0 rows/s: 20,003 requests to score, 19,990 to learn.
     Not answered as asked: 3 with 429.
+    The first with 429: at most 2000 requests a second.
     Labels: 19,990 learned.
     milliseconds   p50   p90   p99  p99.9    max
     score         0.40  0.60  1.10   2.00  14.25
@@ -233,6 +239,8 @@ def _in_words(facts: dict[str, Any]) -> str:
     lines = [done]
     if errors := [f"{count:,} with {status}" for status, count in facts["errors"].items()]:
         lines.append(f"Not answered as asked: {', '.join(errors)}.")
+        said = facts["reasons"].items()
+        lines += [f"The first with {status}: {reason}" for status, reason in said if reason]
     if labels:
         said = ", ".join(f"{count:,} {result}" for result, count in labels.items())
         lines.append(f"Labels: {said}.")
@@ -254,7 +262,7 @@ def _in_words(facts: dict[str, Any]) -> str:
 
 def _ranking(facts: dict[str, Any]) -> str:
     if facts["auc"] is None:
-        return f"No AUC: the {facts['scores']:,} scores with labels are not of both labels."
+        return f"No AUC: {facts['scores']:,} scores had labels, and not both."
     between = ""
     if facts["auc_low"] is not None:
         between = f" ({facts['auc_low']:.4f} to {facts['auc_high']:.4f})"

@@ -1,38 +1,16 @@
 """``cbrank token``: tokens for the service."""
 
-import re
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from cbrank.cli.files import refuse_closed_output
+from cbrank.cli.options import Duration
 
 if TYPE_CHECKING:
     from cbrank.serving.tokens import Entry
-
-_SECONDS = {"d": 86_400, "h": 3_600, "m": 60}
-_LONGEST = 100 * 365 * 86_400  # 100 years: calendars end somewhere
-
-
-class _Duration(click.ParamType[int]):
-    """A time such as 90d, 12h or 30m, in seconds.
-
-    Examples
-    --------
-    >>> _Duration().convert("90d", None, None)
-    7776000
-    """
-
-    name = "duration"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        found = re.fullmatch(r"([0-9]{1,9})([dhm])", str(value).strip())
-        seconds = int(found[1]) * _SECONDS[found[2]] if found else 0
-        if not 0 < seconds <= _LONGEST:
-            self.fail(f"{value!r} is not a time such as 90d, 12h or 30m.", param, ctx)
-        return seconds
 
 
 @click.command(name="token")
@@ -43,10 +21,10 @@ class _Duration(click.ParamType[int]):
     help="What its holder may; each may what those before it may.",
 )
 @click.option("--name", metavar="NAME", help="Whose it is; else the role and a number.")
-@click.option("--expires", type=_Duration(), metavar="TIME", help="When it ends: 90d, 12h or 30m.")
+@click.option("--expires", type=Duration(), metavar="TIME", help="When it ends: 90d, 12h or 30m.")
 @click.option("--remove", metavar="NAME", help="Remove the token of this name.")
 def command(
-    file: Path, role: str | None, name: str | None, expires: int | None, remove: str | None
+    file: Path, role: str | None, name: str | None, expires: float | None, remove: str | None
 ) -> None:
     """Make a token for the service.
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cbrank import kernels
 from cbrank.features.curves import PIECES_SPREAD, SMALLER, NumberColumn
 from cbrank.features.ledger import Reader, Writer
 from cbrank.features.words import WordColumn
@@ -263,18 +264,22 @@ class Products:
             pairs += [(sides[0][i], sides[1][j]) for i, j in cross.chosen]
             features += range(cross.first, cross.first + len(cross.chosen))
         groups = [group for group, _, _ in places]
-        self._members = np.array([place for group in groups for place in group], np.int64)
-        self._starts = np.cumsum([0, *map(len, groups)])[:-1]
-        self._factors = np.array([factor for _, factor, _ in places])
-        self._offsets = np.array([offset for _, _, offset in places])
-        self._left, self._right = np.array(pairs, np.int64).reshape(-1, 2).T
+        left, right = np.array(pairs, np.int64).reshape(-1, 2).T
         self.features = np.array(features, np.int64)
+        self.arrays = kernels.encoding.Products(
+            np.array([place for group in groups for place in group], np.int64),
+            np.cumsum([0, *map(len, groups)]),
+            np.array([factor for _, factor, _ in places], np.float64),
+            np.array([offset for _, _, offset in places], np.float64),
+            left.copy(),
+            right.copy(),
+            self.features,
+        )
 
     def of(self, X: Floats) -> Floats:
         """Return the features of rows that have all others."""
-        sums = np.add.reduceat(X[:, self._members], self._starts, axis=1)
-        coarse = sums * self._factors + self._offsets
-        found: Floats = coarse[:, self._left] * coarse[:, self._right]
+        found = np.empty((len(X), self.features.size))
+        kernels.encoding.multiply(np.ascontiguousarray(X), self.arrays, found)
         return found
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cbrank import kernels
 from cbrank.features.ledger import Ledger, Reader, Writer
 
 Numbers = NDArray[np.float64]
@@ -115,20 +116,6 @@ def _sentinels(values: Numbers) -> Numbers:
     return np.array(found, np.float64)
 
 
-class Ramps(NamedTuple):
-    """Features of numbers, an array each: (clip((x * scale - low) / run, least, most) - base) * height."""
-
-    features: NDArray[np.int64]
-    places: NDArray[np.int64]  # of x in the rows
-    scale: Numbers
-    low: Numbers
-    run: Numbers
-    least: Numbers
-    most: Numbers
-    base: Numbers
-    height: Numbers
-
-
 class Pieces:
     """Lines and pieces of several columns, as arrays: all rows are encoded at once."""
 
@@ -176,8 +163,8 @@ class Pieces:
         found[np.isnan(found)] = 0.0
         return found
 
-    def ramps(self) -> Ramps:
-        """Return what `encoded` computes, for other runtimes."""
+    def ramps(self) -> Any:
+        """Return what `encoded` computes, for the kernel and for other runtimes."""
         _, of_lines, mean, spread = self._lines
         _, of_parts, low, high, _, height, scale = self._parts
         one, none = np.ones(len(mean)), np.zeros(len(low))
@@ -192,7 +179,7 @@ class Pieces:
             (one, height),
         ]
         places, *others = (np.concatenate(pair)[self._order] for pair in both)
-        return Ramps(self.features, places.astype(np.int64), *others)
+        return kernels.encoding.Ramps(self.features, places.astype(np.int64), *others)
 
 
 def _arrays(rows: list[Any], width: int) -> Numbers:
@@ -335,6 +322,14 @@ class NumberColumn:
             values = np.where(np.isin(values, self.curve.sentinels), np.nan, values)
         return values, found
 
+    def all_singles(self) -> list[tuple[float, int, bool]]:
+        """Return values with a feature of their own, that, and whether it is all they have; rising."""
+        found = [(value, feature, False) for value, feature in self.singles.items()]
+        if self.curve is not None:
+            ends = zip(self.curve.sentinels.tolist(), self.sentinels, strict=True)
+            found += [(value, feature, True) for value, feature in ends]
+        return sorted(found)
+
     def describe(self) -> str:
         """Return a phrase about the curve."""
         curve = self.curve
@@ -419,3 +414,17 @@ def _marks(knots: Numbers) -> list[str]:
     """Return knots as texts, short ones if they differ."""
     marks = [f"{knot:.6g}" for knot in knots.tolist()]
     return marks if len({*marks}) == len(marks) else [repr(knot) for knot in knots.tolist()]
+
+
+def singles_of(columns: list[NumberColumn]) -> Any:
+    """Return the gaps and the values with features of their own of several columns, for the kernel."""
+    parts = [column.all_singles() for column in columns]
+    flat = [one for part in parts for one in part]
+    values, features, hides = zip(*flat, strict=True) if flat else ((), (), ())
+    return kernels.encoding.Singles(
+        np.array([column.gap for column in columns], np.int64),
+        np.cumsum([0, *map(len, parts)]),
+        np.array(values, np.float64),
+        np.array(features, np.int64),
+        np.array(hides, np.bool_),
+    )

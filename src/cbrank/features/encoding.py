@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
+from cbrank import kernels
 from cbrank.features.crosses import (
     Coarse,
     Cross,
@@ -17,7 +18,7 @@ from cbrank.features.crosses import (
     crossed,
     labels_of,
 )
-from cbrank.features.curves import NumberColumn, Pieces
+from cbrank.features.curves import NumberColumn, Pieces, singles_of
 from cbrank.features.kinds import (
     KINDS,
     Decision,
@@ -31,7 +32,7 @@ from cbrank.features.kinds import (
 from cbrank.features.ledger import Ledger, Reader, Writer, put_ledger
 from cbrank.features.table import Column, Table, Times, Words
 from cbrank.features.text import TextColumn
-from cbrank.features.times import TimeColumn
+from cbrank.features.times import TIME_MARKS, TimeColumn
 from cbrank.features.words import WordColumn
 
 Known = NumberColumn | WordColumn | TimeColumn | TextColumn
@@ -232,11 +233,9 @@ class Encoding:
         """Return the same as an array."""
         if self._plan is None:
             self._plan = _Plan(self.columns)
-        rows: NDArray[np.float64] = self._plan.encoded(table, self.ledger.width).toarray()
-        if self.crosses:
-            products = self._products()
-            rows[:, products.features] = products.of(rows)
-        return rows
+        if self._plan.products is None:
+            self._plan.products = self._products().arrays
+        return self._plan.dense(table, self.ledger.width)
 
     def _products(self) -> Products:
         if self._made_of is not self.crosses:
@@ -338,6 +337,10 @@ class _Plan:
                 curves += [column.known.year, column.known.days]
         self.pieces = Pieces([(curve, at) for at, curve in enumerate(curves)])
         self.curves = len(curves)
+        self.ramps, self.singles = self.pieces.ramps(), singles_of(curves)
+        kinds = [type(column.known) for _, column in self.columns]
+        self.marks = kinds.count(WordColumn) + TIME_MARKS * kinds.count(TimeColumn)
+        self.products: Any = None
 
     def encoded(self, table: Table, width: int) -> csr_array:
         rows = max(1, _CELLS // max(1, len(self.pieces.features)))
@@ -348,6 +351,30 @@ class _Plan:
             for begin in range(0, len(table), rows)
         ]
         return _stacked(parts, width)
+
+    def dense(self, table: Table, width: int) -> NDArray[np.float64]:
+        """Return the rows of `encoded`, with crosses, as an array."""
+        numbers = np.empty((len(table), self.curves))
+        marks = np.empty((len(table), self.marks), np.int64)
+        X, at, mark = np.zeros((len(table), width)), 0, 0
+        for place, column in self.columns:
+            cells, known = _cells(column, table.columns[place]), column.known
+            if isinstance(known, NumberColumn):
+                numbers[:, at] = cells
+                at += 1
+            elif isinstance(known, WordColumn):
+                marks[:, mark] = known.places(cells)
+                mark += 1
+            elif isinstance(known, TimeColumn):
+                numbers[:, at], numbers[:, at + 1], words = known.taken_apart(cells)
+                marks[:, mark : mark + TIME_MARKS] = np.transpose(words)
+                at, mark = at + 2, mark + TIME_MARKS
+            elif isinstance(known, TextColumn):
+                X[np.flatnonzero(cells.codes < 0), known.gap] = float(known.gap >= 0)
+                rows, features, values = known.entries(cells)
+                X[rows, features] = values
+        kernels.encoding.encode(numbers, marks, self.singles, self.ramps, self.products, X)
+        return X
 
     def _encoded(self, table: Table, width: int) -> csr_array:
         numbers = np.empty((len(table), self.curves))

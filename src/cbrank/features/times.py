@@ -19,6 +19,7 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _HOURS = tuple(f"{hour}h" for hour in range(24))
 PARTS = (("month", _MONTHS), ("weekday", _WEEKDAYS), ("hour", _HOURS))
+TIME_MARKS = len(PARTS) + 1  # features of a time that are 1: of each part, and of a gap
 CALENDAR = {word: at for _, words in PARTS for at, word in enumerate(words)}  # order of the parts
 
 

@@ -10,7 +10,7 @@ Submodules are imported at their first use, so that ``import cbrank`` need not i
 * ``full``: CBR, pair by pair (Algorithms 1 and 3); ``blocked``: the same by matrix products
 * ``diagonal``, ``sparse_diagonal``: CBR-diag on dense and on sparse rows
 * ``forgetting``: exponential forgetting, for streams whose distribution changes
-* ``deviations``: of scores
+* ``encoding``: features of rows of a table; ``deviations``: of scores
 * ``covariances``: Cholesky factors of badly scaled covariance matrices
 * ``oam``, ``opauc``, ``adaoam``, ``uniexp``: the paper's baselines
 * ``scw``, ``ftrl``, ``spauc``: later competing methods

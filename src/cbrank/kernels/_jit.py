@@ -31,20 +31,30 @@ _OPTIONS: dict[str, Any] = {
 }
 
 
-def jit(function: Function) -> Function:
+def jit(function: Function, **others: Any) -> Function:
     """Compile a function that kernels call.
 
     One with a private name, or of a private module, gets no wrapper for calls from Python: a
     wrapper takes about as long to compile as the function itself.
     """
     private = function.__name__.startswith("_") or "._" in function.__module__
-    options = _OPTIONS | {"no_cfunc_wrapper": True, "no_cpython_wrapper": private}
+    options = _OPTIONS | {"no_cfunc_wrapper": True, "no_cpython_wrapper": private} | others
     return numba.njit(**options)(function)  # type: ignore[no-any-return]
 
 
-def kernel(function: Function) -> Function:
+def exact_jit(function: Function) -> Function:
+    """Compile a function that kernels call, whose sums are added up in the order in which they stand."""
+    return jit(function, fastmath=False)
+
+
+def exact_kernel(function: Function) -> Function:
+    """Compile an entry point of that kind."""
+    return kernel(function, fastmath=False)
+
+
+def kernel(function: Function, **others: Any) -> Function:
     """Compile an entry point at its first call, and keep its machine code on disk if possible."""
-    compiled = jit(function)
+    compiled = jit(function, **others)
     if not config.DISABLE_JIT:  # type: ignore[attr-defined]
         try:
             compiled._cache = _KernelCache(function)  # type: ignore[attr-defined]

@@ -548,7 +548,7 @@ class CBRanker(Ranker):
         elif len(X) > _FEW and _FEW * np.count_nonzero(X) > X.size:
             squares = (X * (X @ self._model.Sigma)).sum(axis=1)
         else:
-            std = np.empty(len(X))
-            kernels.deviations.deviations(read_only(X), read_only(self._model.Sigma), std)
+            std, write = np.empty(len(X)), kernels.deviations.deviations
+            write(read_only(X), read_only(self._model.Sigma), std)
             return std
         return np.sqrt(np.maximum(np.asarray(squares).ravel(), 0.0))

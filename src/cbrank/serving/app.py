@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute
 
-from cbrank.serving import models, openapi, page, protocols
+from cbrank.serving import metrics, models, openapi, page, protocols
 from cbrank.serving.errors import INTERNAL, Refused
 from cbrank.serving.limits import Limits
 from cbrank.streams.objects import Row
@@ -98,6 +98,7 @@ class App:
     async def _score(self, scope: Scope) -> tuple[bytes, bool]:
         asked = self._decoded(_SCORE, scope)
         self._refuse_large(asked.rows)
+        scope["state"]["rows"] = len(asked.rows)
         return await self.service.answer(
             asked.rows, remember=asked.remember, ids=asked.ids, **_once(scope)
         )
@@ -108,10 +109,12 @@ class App:
             raise Refused(400, "Give either `rows` with labels, or `labels` of rows scored before.")
         if asked.labels is not None:
             self._refuse_many(len(asked.labels), "labels")
+            scope["state"]["rows"] = len(asked.labels)
             pairs = [(one.id, one.label) for one in asked.labels]
             return await self.service.learn_labels(pairs, **_once(scope))
         rows: list[Row] = asked.rows
         self._refuse_large(rows)
+        scope["state"]["rows"] = len(rows)
         return await self.service.learn(rows, **_once(scope))
 
     def _decoded(self, decoder: Any, scope: Scope) -> Any:
@@ -144,6 +147,7 @@ def _routes(service: "Service", limits: Limits) -> list[BaseRoute]:
         *protocols.routes(service, limits),
         *models.routes(service),
         *openapi.routes(service),
+        *metrics.routes(service),
     ]
 
 

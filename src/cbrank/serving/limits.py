@@ -34,6 +34,8 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Log = Callable[[str, str, int, float, int | None, str], None]
 
+log = logging.getLogger("cbrank.serving")
+
 # Bodies of the largest size that may be on their way together; further ones are told to come back.
 _TOGETHER = 16
 _MOST_BUCKETS = 10_000  # clients whose rate is known; those at rest are forgotten beyond it
@@ -161,7 +163,9 @@ class Buckets:
 # The guard ---------------------------------------------------------------------------------------
 
 
-class _Counts(Protocol):
+class Counted(Protocol):
+    """Where requests are counted."""
+
     requests: int
     refused: MutableMapping[int, int]
 
@@ -175,13 +179,15 @@ class _Open:
 
     __slots__ = (
         "_given", "_guard", "_receive", "_send", "arrived", "body", "deadline", "late", "place",
-        "status", "task", "who",
+        "scope", "status", "task", "unwelcome", "who",
     )  # fmt: skip
 
-    def __init__(self, guard: "Guard", receive: Receive, send: Send, deadline: float) -> None:
+    def __init__(
+        self, guard: "Guard", scope: Scope, receive: Receive, send: Send, deadline: float
+    ) -> None:
         self._guard, self._receive, self._send, self.deadline = guard, receive, send, deadline
-        self.task = asyncio.current_task()
-        self.late = self.arrived = self._given = False
+        self.scope, self.task = scope, asyncio.current_task()
+        self.late = self.unwelcome = self.arrived = self._given = False
         self.place: Place | None = None
         self.who, self.body, self.status = "", b"", 0
 
@@ -228,7 +234,7 @@ class Guard:
         app: App,
         tokens: Tokens | None,
         limits: Limits,
-        counts: _Counts,
+        counts: Counted,
         log: Log | None = None,
     ) -> None:
         self.app, self.tokens, self.limits, self.counts, self.log = app, tokens, limits, counts, log
@@ -244,7 +250,7 @@ class Guard:
             await self._otherwise(scope, receive, send)
             return
         began = self.clock()
-        request = _Open(self, receive, send, began + self.limits.seconds)
+        request = _Open(self, scope, receive, send, began + self.limits.seconds)
         self.counts.requests += 1
         try:
             self._enter(request)
@@ -295,14 +301,26 @@ class Guard:
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
         """Cancel what is late, from time to time: cheaper than a timer for each request."""
         now = self.clock()
-        for request in [request for request in self._open if request.deadline < now]:
-            request.late, request.deadline = True, now + self.limits.seconds
-            if request.task is not None:
-                request.task.cancel()
+        for request in [*self._open]:
+            request.unwelcome = request.status > 0 and not self._is_welcome(request)
+            if request.deadline < now or request.unwelcome:
+                request.late, request.deadline = True, now + self.limits.seconds
+                if request.task is not None:
+                    request.task.cancel()
         if self._open:
             loop.call_later(min(1.0, self.limits.seconds / 4), self._watch, loop)
         else:
             self._loop = None
+
+    def _is_welcome(self, request: _Open) -> bool:
+        """Say whether who listens to events still may: tokens end, and are removed."""
+        scope = request.scope
+        try:
+            _, rank = who_asks(self.tokens, request.place, scope, dict(scope["headers"]))
+            rule_for(request.place, scope["method"], rank)
+        except Refused:
+            return False
+        return True
 
     def _admit(self, request: _Open, scope: Scope, headers: Headers) -> Rule:
         """Return the rule of a request that may pass, or refuse."""
@@ -362,14 +380,15 @@ class Guard:
         return bytes(body)
 
     async def _too_late(self, request: _Open) -> None:
-        """Answer a request that took too long, unless an answer has begun."""
+        """Answer a request that took too long; an answer that has begun is cut."""
         if request.task is not None:
             request.task.uncancel()
-        if request.status:
-            return
         request.late = False
         try:
-            await self._answer(request, self._lateness(request))
+            if request.unwelcome:
+                await request.send({"type": "http.response.body", "body": b""})
+            elif not request.status:
+                await self._answer(request, self._lateness(request))
         except asyncio.CancelledError:
             if not request.late:
                 raise

@@ -165,6 +165,7 @@ class Measured:
         self.rows = 0  # scored
         self.requests = Counter[str]()
         self.errors = Counter[str]()
+        self.reasons: dict[str, str] = {}  # the first sentence with each status
         self.results = Counter[str]()  # of labels
         self.latencies = {"score": array("d"), "learn": array("d")}
         self.waited = array("d")  # from when requests were due to when they were sent
@@ -183,6 +184,15 @@ class Measured:
                 self._scores.append(answer.score)
                 self._codes.append(self._code(label))
 
+    def refuse(self, status: str, body: bytes) -> None:
+        """Take an answer that is not as asked for."""
+        self.errors[status] += 1
+        if status not in self.reasons:
+            try:
+                self.reasons[status] = msgspec.json.decode(body, type=_Error).error
+            except msgspec.DecodeError:
+                self.reasons[status] = ""
+
     def _code(self, label: str) -> int:
         """Return a number for a label; those after the second are alike, for none can rank them."""
         if len(self._words) < 3:
@@ -197,6 +207,7 @@ class Measured:
             "rows_per_second": round(self.rows / max(seconds, 1e-9), 1),
             "requests": {"score": self.requests["score"], "learn": self.requests["learn"]},
             "errors": dict(sorted(self.errors.items())),
+            "reasons": dict(sorted(self.reasons.items())),
             "labels": dict(sorted(self.results.items())),
             "latency_ms": {kind: milliseconds(found) for kind, found in self.latencies.items()},
             "waited_ms": milliseconds(self.waited),
@@ -244,6 +255,10 @@ class Scored(msgspec.Struct):
 
 class _Scores(msgspec.Struct):
     rows: list[Scored]
+
+
+class _Error(msgspec.Struct):
+    error: str
 
 
 class _Result(msgspec.Struct):
@@ -332,7 +347,7 @@ class Traffic:
         if status == 200:
             self.measured.latencies[kind].append(answer.seconds)
         else:
-            self.measured.errors[str(status)] += 1
+            self.measured.refuse(str(status), answer.body)
         if kind == "learn":
             for label in _read(_results, answer).labels if status in (200, 404, 409) else ():
                 self.measured.results[label.result] += 1

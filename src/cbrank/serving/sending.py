@@ -272,7 +272,10 @@ class Sender:
             if connection.request is not None and now - connection.sent > _PATIENCE:
                 connection.reason = "timeout"
                 connection.transport.abort()
-        self.tick()
+        try:
+            self.tick()
+        except Exception as error:  # noqa: BLE001
+            self._fail(error)
         if self._over:
             self._end()
         elif not self._done.done():

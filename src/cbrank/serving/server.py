@@ -1,7 +1,6 @@
 """The process: a socket, signals and the application."""
 
 import asyncio
-import functools
 import logging
 import signal
 import socket
@@ -13,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 
 from cbrank.kernels.threads import one_thread
+from cbrank.serving import logs
 from cbrank.serving.app import App
+from cbrank.serving.connections import Connection
 from cbrank.serving.limits import Guard, Limits
-from cbrank.serving.tokens import Tokens
-from cbrank.serving.wire import Wire
+from cbrank.serving.tokens import Tokens, exposure
 
 if TYPE_CHECKING:
     from cbrank.serving.service import Service
@@ -72,23 +72,24 @@ def run(
     log_requests: bool,
 ) -> None:
     """Serve until a signal comes; then do what waits, and make a snapshot."""
-    logging.basicConfig(level=logging.INFO)
-    who = None if tokens is None else Tokens.open(tokens)
+    logs.begin()
+    who = None if tokens is None else _who(tokens)
     with _listening(host, port) as listening:
         service = open_service()
-        app = Guard(App(service, limits), who, limits, service.counts)
+        told = logs.request if log_requests else None
+        app = Guard(App(service, limits), who, limits, service.counts, told)
         config = uvicorn.Config(
-            app, http=functools.partial(Wire, limits.seconds),  # type: ignore[arg-type]
-            loop="auto", ws="none", lifespan="on", access_log=False,
-            log_config=None, server_header=False, proxy_headers=False, timeout_keep_alive=75,
-            timeout_graceful_shutdown=_DRAIN, ssl_certfile=certificate, ssl_keyfile=key,
+            app, http=Connection.within(limits, service.counts), loop="auto", ws="none",
+            lifespan="on", access_log=False, log_config=None, server_header=False,
+            proxy_headers=False, timeout_keep_alive=75, timeout_graceful_shutdown=_DRAIN,
+            ssl_certfile=certificate, ssl_keyfile=key,
             h11_max_incomplete_event_size=None,
         )  # fmt: skip
 
         def ready() -> None:
             url = _address(listening, secure=config.is_ssl)
             facts = {"url": url, "model": service.name, "events": service.counts.events}
-            log.info("serving %s", facts)
+            log.info("serving", extra={"facts": facts})
             sys.setswitchinterval(_TURN)
 
         _reload_on_hangup(who)
@@ -122,10 +123,21 @@ def _address(listening: socket.socket, *, secure: bool) -> str:
     return f"{'https' if secure else 'http'}://{shown}:{port}"
 
 
+def _who(path: Path) -> Tokens:
+    tokens = Tokens.open(path)
+    if note := exposure(path):
+        log.warning("tokens", extra={"facts": {"reason": note}})
+    return tokens
+
+
 def _reload_on_hangup(tokens: Tokens | None) -> None:
     def reload(*_: Any) -> None:
-        if tokens is not None:
-            tokens.reload()
+        if tokens is None:
+            return
+        if fault := tokens.reload():
+            log.error("tokens not read again", extra={"facts": {"reason": fault}})
+        else:
+            log.info("tokens read again", extra={"facts": {"tokens": len(tokens)}})
 
     if hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, reload)

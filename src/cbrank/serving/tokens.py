@@ -9,6 +9,7 @@ import errno
 import hashlib
 import hmac
 import json
+import math
 import os
 import re
 import secrets
@@ -191,7 +192,7 @@ def make(
         ids = {entry.id for entry in entries}
         number = next(free for _ in range(100) if (free := secrets.token_urlsafe(6)) not in ids)
         secret, salt, now = secrets.token_urlsafe(32), secrets.token_bytes(16), int(time.time())
-        token = Token(name, role, None if seconds is None else now + seconds)
+        token = Token(name, role, None if seconds is None else now + math.ceil(seconds))
         entries.append(Entry(token, now, number, salt, _hash(secret.encode(), salt)))
     return f"{_PREFIX.decode()}{number}{secret}", entries[-1]
 

@@ -1,5 +1,6 @@
+"""What is no whole request of HTTP: answered by an error, never inside another answer."""
+
 import asyncio
-import functools
 import json
 import time
 
@@ -9,7 +10,11 @@ uvicorn = pytest.importorskip("uvicorn")
 
 from served import Connection, Lost, read_answer
 
-from cbrank.serving.wire import HEAD, Wire
+from cbrank.serving.connections import Connection as Limited
+from cbrank.serving.counts import Counts
+from cbrank.serving.limits import Limits
+
+HEAD = 64 << 10
 
 ASKED = b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -51,7 +56,11 @@ def told(*pieces, answers=1, half_closed=False):
 
     async def run():
         config = uvicorn.Config(
-            application, http=functools.partial(Wire, 0.3), port=0, lifespan="off", log_config=None
+            application,
+            http=Limited.within(Limits(seconds=0.3), Counts()),
+            port=0,
+            lifespan="off",
+            log_config=None,
         )
         server = uvicorn.Server(config)
         serving = asyncio.create_task(server.serve())
