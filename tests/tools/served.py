@@ -37,11 +37,12 @@ class Ended(AssertionError):
 
 
 class Launcher:
-    """A process that forks servers."""
+    """A process that forks servers; `environment` is more than this one's."""
 
-    def __init__(self):
+    def __init__(self, environment=None):
         self._process = subprocess.Popen(
             [sys.executable, "-W", "ignore", __file__],
+            env=os.environ | (environment or {}),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
