@@ -225,7 +225,7 @@ def test_a_rate_is_kept(table):
         )  # fmt: skip
     assert 0.45 < time.monotonic() - began < 5
     assert facts["labels"] == {"learned": 200}
-    assert facts["waited_ms"]["p50"] < 5
+    assert facts["waited_ms"]["p50"] < 100
 
 
 def test_a_real_server_serves_the_scores_of_the_model(tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from cbrank.rankers.cbr import CBRanker
-from cbrank.rankers.scorer import Judged
+from cbrank.rankers.scorer import Judged, Moment
 from cbrank.training.model import Model
 
 
@@ -56,12 +56,12 @@ def say(
     return {name: values.tolist() for name, values in said.items()}
 
 
-def judge(model: Model, X: Any, *, with_std: bool = False) -> Judged:
+def judge(model: Model, X: Any, *, with_std: bool = False, moment: Moment | None = None) -> Judged:
     """Return scores, probabilities and, if asked for, deviations; refuse numbers too large."""
     if with_std:
         refuse_without_confidence(model)
     with np.errstate(over="ignore", invalid="ignore"):
-        judged = model.judge(X, with_std=with_std)
+        judged = model.judge(X, with_std=with_std, moment=moment)
     finite = np.isfinite(judged.scores).all()
     if not finite or (judged.std is not None and not np.isfinite(judged.std).all()):
         raise ValueError("a row has no finite score: its values are too large.")

@@ -69,6 +69,23 @@ class Judged(NamedTuple):
     probabilities: NDArray[np.float64]
 
 
+class Moment(NamedTuple):
+    """What a ranker serves from one row learned to the next."""
+
+    now: Any  # a view of the ranker
+    weights: NDArray[np.float64]
+    intercept: float
+    anchor: Anchor
+    trend: float
+
+    def log_odds(self, raw: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the log odds of the positive class at scores before the intercept."""
+        held = self.now._record
+        places = np.nan_to_num((np.asarray(raw) - self.anchor.middle) / self.anchor.unit)
+        found: NDArray[np.float64] = kernels.calibration.log_odds(places, held.shape, held.curve)
+        return found + self.trend
+
+
 class LinearScorer(ClassifierMixin, Estimator, metaclass=ABCMeta):
     """A linear ranking score whose zero is the operating point, and what it means."""
 
@@ -322,7 +339,26 @@ class LinearScorer(ClassifierMixin, Estimator, metaclass=ABCMeta):
         X = now._check_rows(X, reset=False)
         return now._scores(X) + now._intercept_now()
 
-    def judge(self, X: Any, *, with_std: bool = False) -> Judged:
+    def moment(self) -> Moment:
+        """Return what the ranker serves now, for `judge` to go by until it learns again.
+
+        Returns
+        -------
+        Moment
+            Weights, intercept and calibration.
+
+        Examples
+        --------
+        >>> from cbrank import CBRanker
+        >>> ranker = CBRanker().partial_fit([[0.0], [1.0]], [0, 1])
+        >>> ranker.moment().intercept == ranker.intercept_[0]
+        np.True_
+        """
+        check_is_fitted(self)
+        now = self._of_now()
+        return Moment(now, now._weights(), now._intercept_now(), now._served_anchor(), now._trend())
+
+    def judge(self, X: Any, *, with_std: bool = False, moment: Moment | None = None) -> Judged:
         """Return scores and probabilities of rows at once, so that they are read only once.
 
         Parameters
@@ -331,6 +367,8 @@ class LinearScorer(ClassifierMixin, Estimator, metaclass=ABCMeta):
             Rows.
         with_std : bool, default=False
             Whether to return standard deviations too, of a ranker that knows them.
+        moment : Moment, optional
+            What `moment` returned since the ranker learned last: then it is not worked out again.
 
         Returns
         -------
@@ -345,12 +383,11 @@ class LinearScorer(ClassifierMixin, Estimator, metaclass=ABCMeta):
         >>> judged.scores == ranker.decision_function([[2.0]])
         array([ True])
         """
-        check_is_fitted(self)
-        now: Any = self._of_now()
-        X = now._check_rows(X, reset=False)
-        raw = now._scores(X)
-        std = now._std(X) if with_std else None
-        return Judged(raw + now._intercept_now(), std, expit(now.log_odds(raw)))
+        held = self.moment() if moment is None else moment
+        X = held.now._check_rows(X, reset=False)
+        raw = _product(X, held.weights)
+        std = held.now._std(X) if with_std else None
+        return Judged(raw + held.intercept, std, expit(held.log_odds(raw)))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class.
@@ -392,10 +429,7 @@ class LinearScorer(ClassifierMixin, Estimator, metaclass=ABCMeta):
         ndarray
             The logarithms of p / (1 - p).
         """
-        anchor, held = self._served_anchor(), self._record
-        places = np.nan_to_num((np.asarray(scores) - anchor.middle) / anchor.unit)
-        log_odds = kernels.calibration.log_odds(places, held.shape, held.curve)
-        return log_odds + self._trend()
+        return Moment(self, _NONE, 0.0, self._served_anchor(), self._trend()).log_odds(scores)
 
     def calibration(self) -> Calibration:
         """Return how scores become log odds at this moment, for other runtimes.
@@ -421,14 +455,11 @@ class LinearScorer(ClassifierMixin, Estimator, metaclass=ABCMeta):
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         """Return the scores before the intercept; a row's own does not depend on those beside it."""
-        if sp.issparse(X):
-            if X.nnz >= X.shape[1]:
-                return np.asarray(X @ self._weights())
+        if sp.issparse(X) and X.nnz < X.shape[1]:
             needed = (X.data, np.arange(X.nnz, dtype=X.indptr.dtype), X.indptr)
             one_column_each = sp.csr_array(needed, shape=(X.shape[0], X.nnz))
             return np.asarray(one_column_each @ self._weights_of(X.indices))
-        scores: NDArray[np.float64] = np.einsum("ij,j->i", X, self._weights())
-        return scores
+        return _product(X, self._weights())
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the positive class where `decision_function` is above zero.
@@ -471,6 +502,14 @@ class LinearScorer(ClassifierMixin, Estimator, metaclass=ABCMeta):
         from sklearn.metrics import roc_auc_score  # noqa: PLC0415
 
         return float(roc_auc_score(labels, scores, sample_weight=sample_weight))  # it says why not
+
+
+def _product(X: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the product of each row with the weights, whatever rows are beside it."""
+    if sp.issparse(X):
+        return np.asarray(X @ weights)
+    scores: NDArray[np.float64] = np.einsum("ij,j->i", X, weights)
+    return scores
 
 
 def _interval(kept: record.Record, *, recent: bool) -> tuple[float, float]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from cbrank.inspection.scoring import both_labels, judge, knows_confidence
 from cbrank.modelfile.container import ModelFileError
+from cbrank.rankers.scorer import Judged, Moment
 from cbrank.serving.store import Event, Snapshot, Store, StoreError
 from cbrank.streams.objects import Objects, Row
 from cbrank.training.model import Model
@@ -28,6 +29,14 @@ class Served:
         self.model, self.objects = model, Objects(model.columns)
         self.labels = both_labels(model)
         self.with_std = knows_confidence(model)
+        self._moment: Moment | None = None  # until the model learns again
+
+    def judge(self, rows: Sequence[Row]) -> Judged:
+        """Return all that the model says of rows."""
+        if self._moment is None:
+            self._moment = self.model.ranker.moment()
+        X = self.objects.features(rows)
+        return judge(self.model, X, with_std=self.with_std, moment=self._moment)
 
     def learn(self, labels: Sequence[str], rows: Sequence[Row]) -> str | None:
         """Learn from the rows of one chunk; return why not, if that cannot be done.
@@ -35,6 +44,7 @@ class Served:
         The same chunk fails again when events are replayed, and changes nothing then either.
         """
         y = np.array([label == self.labels[1] for label in labels], np.int64)
+        self._moment = None
         try:
             self.model.learn_rows(self.objects.features(rows), y)
         except ValueError as error:
@@ -48,7 +58,7 @@ class Served:
 def warm_up(served: Served) -> None:
     """Have all compiled that scoring and learning need, before the first request waits for it."""
     rows: list[Row] = [dict.fromkeys(served.objects.names, 0.0)] * 2
-    judge(served.model, served.objects.features(rows), with_std=served.with_std)
+    served.judge(rows)
     if served.model.ranker.n_features_in_ <= _NARROW:  # else a copy would take too much room
         Served(deepcopy(served.model)).learn(served.labels, rows)
 

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 import msgspec
 
-from cbrank.inspection.scoring import judge
 from cbrank.modelfile import ModelFileError
 from cbrank.serving.counts import Counts
 from cbrank.serving.errors import Refused
@@ -265,7 +264,7 @@ class Service:
 
     def _say(self, rows: list[Row]) -> list[Said]:
         served = self.served
-        judged = judge(served.model, served.objects.features(rows), with_std=served.with_std)
+        judged = served.judge(rows)
         above = (judged.scores > 0.0).tolist()
         self.counts.rows_scored += len(rows)
         self.counts.scores_above += sum(above)

@@ -13,7 +13,7 @@ from cbrank.features.table import Table
 from cbrank.modelfile.container import pack, refuse_unwritable, unpack
 from cbrank.rankers.base import Ranker
 from cbrank.rankers.cbr import CBRanker
-from cbrank.rankers.scorer import Judged
+from cbrank.rankers.scorer import Judged, Moment
 from cbrank.streams import Chunk, Columns, StreamScaler, TableColumns
 from cbrank.streams.labels import canonical
 
@@ -281,7 +281,7 @@ class Model:
         """
         return self.ranker.decision_function(self.scaled(X))
 
-    def judge(self, X: Any, *, with_std: bool = False) -> Judged:
+    def judge(self, X: Any, *, with_std: bool = False, moment: Moment | None = None) -> Judged:
         """Return scores and calibrated probabilities of rows, scaled as for `scores`.
 
         Parameters
@@ -290,13 +290,15 @@ class Model:
             Rows of a stream that reads with these columns.
         with_std : bool, default=False
             Whether to return standard deviations too, of a ranker that knows them.
+        moment : Moment, optional
+            What the ranker's `moment` returned since it learned last.
 
         Returns
         -------
         Judged
             All that the ranker says of them.
         """
-        return self.ranker.judge(self.scaled(X), with_std=with_std)
+        return self.ranker.judge(self.scaled(X), with_std=with_std, moment=moment)
 
     def scaled(self, X: Any) -> Any:
         """Return rows as the ranker takes them, nothing being learned from them.
