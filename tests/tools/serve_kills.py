@@ -29,6 +29,8 @@ def kill_rounds(launcher, rounds, seed, watch=print):
         with tempfile.TemporaryDirectory() as folder:
             plain, keep = first // EACH % 2 == 1, first // (2 * EACH) % 2 == 0
             life = Life(launcher, folder, draw, plain=plain, keep=keep)
+            for _ in range(3):
+                life.start_and_kill()
             for number in range(first, min(rounds, first + EACH)):
                 told = life.round(number)
                 kind = ("plain" if plain else "table") + ("" if keep else ", events go")

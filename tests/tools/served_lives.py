@@ -117,7 +117,8 @@ def check_ledger(ledger, judge, store):
     default = {"no"} if ledger.expires else set()
     wrong = {s for s, label in labels.items() if label not in {ledger.labels.get(s), *default}}
     assert not wrong, f"rows {wrong} have other labels than were sent"
-    assert judge.given > ledger.replaced, "a model that was given is lost"
+    lost = ledger.replaced >= judge.given
+    assert not (ledger.models and lost), "a model that was given is lost"
     if ledger.expires:
         return
     with closing(sqlite3.connect(Path(store, "store.db"))) as database:
@@ -210,23 +211,35 @@ class Life:
         self.judge.compare(file)
 
     def killed_under_load(self, seconds, how=signal.SIGKILL, **server_how):
-        """Start, compare the model, let clients work, kill, and compare what is left."""
+        """Start, compare the model, let clients work and now and then a reader, then kill."""
         with self.start(**server_how) as server:
             self.check_model(server)
+            reader = self._start_reader() if self.draw.random() < 0.2 else None
             asyncio.run(load(server, self.ledger, seconds, how))
-            server.wait()
+            code = server.wait()
+            assert code == (0 if how == signal.SIGTERM else -how), (code, server.told())
         self.kills += 1
+        if reader is not None:
+            code = self.launcher.wait(reader)
+            assert code == 0, (self.folder / "reader").read_text()
+
+    def _start_reader(self):
+        """Replay the events of a store that is in use."""
+        line = ["replay", self.store, "-o", self.folder / "read.model", "--quiet"]
+        return self.launcher.start(line, self.folder / "reader")
 
     def quiet(self, count=30):
         """A server whose clients all got their answers has the model of the events."""
         with self.start() as server:
             asyncio.run(quiet_load(server, self.ledger, count))
-            file = self.folder / "quiet.model"
+            file, replayed = self.folder / "quiet.model", self.folder / "used.model"
             file.write_bytes(server.ask("GET", "/model").body)
+            run_here(["replay", self.store, "-o", replayed, "--quiet"])
             server.end()
         self.kills += 1
         self.check()
         self.judge.compare(file)
+        self.judge.compare(replayed)
 
     def label_all(self):
         """Let everything that waits be learned from; what was sent is then an event, or refused."""
