@@ -20,7 +20,7 @@ from cbrank.serving import limits as module
 from cbrank.serving.app import App
 from cbrank.serving.errors import Refused
 from cbrank.serving.limits import Buckets, Guard, Limits, is_within_depth
-from cbrank.serving.rules import RULES, find_place, is_loopback
+from cbrank.serving.rules import JSON, RULES, find_place, is_loopback
 from cbrank.serving.tokens import Tokens, make, remove
 
 TYPE = ("content-type", "application/json")
@@ -334,8 +334,7 @@ def test_types_of_bodies():
     assert client.ask("POST", "/v2/models/a/infer", (HOST,))[0] == 200
     assert client.ask("POST", "/score", (HOST, TYPE, ("content-encoding", "gzip")))[0] == 415
     deep = b"[" * 9 + b"]" * 9
-    assert client.ask("POST", "/score", pieces=(deep,))[0] == 400
-    assert client.ask("POST", "/v2/models/a/infer", (HOST,), pieces=(deep,))[0] == 200
+    assert client.ask("POST", "/invocations", pieces=(deep,))[0] == 400
     binary = (HOST, ("content-type", "application/octet-stream"))
     assert client.ask("POST", "/model", binary, pieces=(deep,))[0] == 200
 
@@ -436,6 +435,27 @@ def test_answers_that_take_too_long():
     status, answer, _ = client.ask("POST", "/learn")
     assert (status, answer["retry-after"]) == (503, "1")
     assert client.counts.refused == {503: 1}
+
+
+@pytest.mark.parametrize("path", ["/score", "/nothing"])
+def test_who_takes_no_answer_is_left(path):
+    async def never(*_):
+        await asyncio.sleep(60)
+
+    client = Client(act=never, seconds=0.04)
+
+    async def ask():
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": path,
+            "headers": [(b"host", b"localhost")],
+        }
+        await client.guard(scope, None, never)
+        return asyncio.current_task().cancelling()
+
+    assert asyncio.run(ask()) == 0
+    assert not client.guard._open
 
 
 def test_an_answer_that_has_begun_may_last_while_its_pieces_are_taken():
@@ -619,6 +639,26 @@ def test_other_scopes():
                                   "/v2/models/a\n/infer2", "", "*", "/{model}"])  # fmt: skip
 def test_paths_that_nearly_are(path):
     assert find_place(path) is None
+
+
+@pytest.mark.parametrize(
+    "path", [rule.path for rule in RULES if JSON in rule.types and "{version}" not in rule.path]
+)
+def test_no_json_is_too_deep_for_the_service(clicks, path):
+    begins = b"", b'{"rows":', b'{"rows":[{"a":', b'{"x":', b'{"inputs":', b'{"labels":[{"id":'
+    for begin in begins:
+        for piece in (b"[", b'{"rows":', b'{"a":[', b'{"\\"":'):
+            answer = clicks.post(
+                path.format(model="clicks"), content=begin + 100_000 * piece, headers=[TYPE]
+            )
+            assert answer.status_code == 400
+            assert "nested more than 8 deep" in answer.json()["error"]
+
+
+@pytest.fixture(scope="module")
+def clicks():
+    with running(sparse_model()) as (client, _):
+        yield client
 
 
 def test_every_route_of_the_service_has_a_rule_and_every_rule_a_route():

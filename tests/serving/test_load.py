@@ -283,7 +283,7 @@ def test_mistakes_are_told_in_a_sentence(table):
     assert "which column is the label? Give --label." in error("load", gone, table)
     with served(disturb=lambda *_: 200) as server:
         told = error("load", server.url, table, "--label", "clicked")
-    assert "is not one of cbrank serve" in told
+    assert "is not that of a cbrank service" in told
 
 
 def test_if_no_row_is_scored_it_has_failed(table, tmp_path):

@@ -96,23 +96,22 @@ def test_scores_are_those_of_the_model_whatever_waits_together(serve, model):
     assert {"yes", "no"} == {one["label"] for one in at_once}
 
 
-def test_many_rows_and_a_model_that_is_learning_are_scored_in_a_thread(serve):
+def test_many_rows_are_scored_in_a_thread_and_nobody_waits_for_the_learner(serve):
     rows = made_rows(5000)
 
     async def steps(service):
         many = await service.score(rows)
-        service.lock.acquire()
-        waits = asyncio.ensure_future(service.score(rows[:2]))
-        await asyncio.sleep(0.05)
-        is_waiting = not waits.done()
-        service.lock.release()
-        return many, is_waiting, await waits, await service.score(rows[:2])
+        with service.lock:  # as if a chunk were being learned
+            service.model.ranker.partial_fit(rows[:64], np.arange(64) % 2)
+            during = await service.score(rows[:2])
+        before = await service.learn(rows[:1])
+        return many, during, before, await service.score(rows[:2])
 
-    many, is_waiting, waited, alone = serve(steps)
+    many, during, _, after = serve(steps)
     assert len(many) == 5000
-    assert is_waiting
-    assert waited == alone
-    assert waited[0]["score"] == pytest.approx(many[0]["score"])
+    assert [one["score"] for one in during] == pytest.approx([one["score"] for one in many[:2]])
+    assert [one["proba"] for one in during] == pytest.approx([one["proba"] for one in many[:2]])
+    assert after[0]["score"] != during[0]["score"]
 
 
 def test_a_row_without_a_score_is_refused_alone(serve):

@@ -70,19 +70,23 @@ class Judged(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """What a ranker serves from one row learned to the next."""
+    """What a ranker serves at one moment; what it learns afterwards changes nothing of it.
+
+    Standard deviations are those of the ranker as it goes on: a covariance is too large to be copied.
+    """
 
     now: Any  # a view of the ranker
     weights: NDArray[np.float64]
     intercept: float
     anchor: Anchor
     trend: float
+    shape: NDArray[np.float64]
+    curve: NDArray[np.float64]
 
     def log_odds(self, raw: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the log odds of the positive class at scores before the intercept."""
-        held = self.now._record
         places = np.nan_to_num((np.asarray(raw) - self.anchor.middle) / self.anchor.unit)
-        found: NDArray[np.float64] = kernels.calibration.log_odds(places, held.shape, held.curve)
+        found: NDArray[np.float64] = kernels.calibration.log_odds(places, self.shape, self.curve)
         return found + self.trend
 
 
@@ -340,7 +344,7 @@ class LinearScorer(ClassifierMixin, Estimator, metaclass=ABCMeta):
         return now._scores(X) + now._intercept_now()
 
     def moment(self) -> Moment:
-        """Return what the ranker serves now, for `judge` to go by until it learns again.
+        """Return what the ranker serves now, for `judge` to go by while the ranker goes on learning.
 
         Returns
         -------
@@ -356,7 +360,15 @@ class LinearScorer(ClassifierMixin, Estimator, metaclass=ABCMeta):
         """
         check_is_fitted(self)
         now = self._of_now()
-        return Moment(now, now._weights(), now._intercept_now(), now._served_anchor(), now._trend())
+        return Moment(
+            now,
+            now._weights().copy(),
+            now._intercept_now(),
+            now._served_anchor(),
+            now._trend(),
+            now._record.shape.copy(),
+            now._record.curve.copy(),
+        )
 
     def judge(self, X: Any, *, with_std: bool = False, moment: Moment | None = None) -> Judged:
         """Return scores and probabilities of rows at once, so that they are read only once.
@@ -368,7 +380,7 @@ class LinearScorer(ClassifierMixin, Estimator, metaclass=ABCMeta):
         with_std : bool, default=False
             Whether to return standard deviations too, of a ranker that knows them.
         moment : Moment, optional
-            What `moment` returned since the ranker learned last: then it is not worked out again.
+            What `moment` returned; by default that of now.
 
         Returns
         -------
@@ -429,7 +441,9 @@ class LinearScorer(ClassifierMixin, Estimator, metaclass=ABCMeta):
         ndarray
             The logarithms of p / (1 - p).
         """
-        return Moment(self, _NONE, 0.0, self._served_anchor(), self._trend()).log_odds(scores)
+        anchor, held = self._served_anchor(), self._record
+        moment = Moment(self, _NONE, 0.0, anchor, self._trend(), held.shape, held.curve)
+        return moment.log_odds(scores)
 
     def calibration(self) -> Calibration:
         """Return how scores become log odds at this moment, for other runtimes.

@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute
 
 from cbrank.serving import metrics, models, openapi, page, protocols
 from cbrank.serving.errors import INTERNAL, Refused
-from cbrank.serving.limits import Limits
+from cbrank.serving.limits import Limits, refuse_too_deep
 from cbrank.streams.objects import Row
 
 if TYPE_CHECKING:
@@ -122,6 +122,7 @@ class App:
         try:
             return decoder.decode(body)
         except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError) as error:
+            refuse_too_deep(body, self.limits.depth)
             raise Refused(400, _explained(body, error)) from None
 
     def _refuse_large(self, rows: list[Any]) -> None:

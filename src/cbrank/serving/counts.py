@@ -27,7 +27,7 @@ class Latency:
     >>> latency = Latency()
     >>> latency.quantiles()
     (nan, nan, nan)
-    >>> for ms in range(1, 101):
+    >>> for ms in range(101):
     ...     latency.add(ms / 1000)
     >>> [round(seconds, 3) for seconds in latency.quantiles()]
     [0.05, 0.09, 0.099]

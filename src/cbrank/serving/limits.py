@@ -26,8 +26,6 @@ from cbrank.serving.rules import (
 )
 from cbrank.serving.tokens import Tokens
 
-logger = logging.getLogger("cbrank.serving")
-
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
@@ -272,7 +270,7 @@ class Guard:
                 raise
             await self._too_late(request)
         except Exception:
-            logger.exception("not answered")
+            log.exception("not answered")
             if not request.status:
                 await self._answer(request, Refused(500, INTERNAL))
         finally:
@@ -302,7 +300,8 @@ class Guard:
         """Cancel what is late, from time to time: cheaper than a timer for each request."""
         now = self.clock()
         for request in [*self._open]:
-            request.unwelcome = request.status > 0 and not self._is_welcome(request)
+            begun = request.arrived and request.status > 0
+            request.unwelcome = begun and not self._is_welcome(request)
             if request.deadline < now or request.unwelcome:
                 request.late, request.deadline = True, now + self.limits.seconds
                 if request.task is not None:
@@ -352,7 +351,7 @@ class Guard:
             raise _too_large(most)
         if length is not None and length != len(body):
             raise Refused(400, f"Content-Length is {length}, but {len(body)} bytes came.")
-        if kind == JSON and not rule.mixed:
+        if kind == JSON and not rule.later:
             refuse_too_deep(body, self.limits.depth)
         return body
 
@@ -384,14 +383,10 @@ class Guard:
         if request.task is not None:
             request.task.uncancel()
         request.late = False
-        try:
-            if request.unwelcome:
-                await request.send({"type": "http.response.body", "body": b""})
-            elif not request.status:
-                await self._answer(request, self._lateness(request))
-        except asyncio.CancelledError:
-            if not request.late:
-                raise
+        if request.unwelcome:
+            await self._send(request, {"type": "http.response.body", "body": b""})
+        elif not request.status:
+            await self._answer(request, self._lateness(request))
 
     def _lateness(self, request: _Open) -> Refused:
         seconds = f"{self.limits.seconds:g} seconds"
@@ -411,8 +406,18 @@ class Guard:
         headers = {"content-type": JSON, "content-length": str(len(body)), **refused.headers}
         pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
         start = {"type": "http.response.start", "status": refused.status, "headers": pairs}
-        await request.send(start)
-        await request.send({"type": "http.response.body", "body": body})
+        await self._send(request, start, {"type": "http.response.body", "body": body})
+
+    async def _send(self, request: _Open, *messages: Message) -> None:
+        """Send messages, as long as the client takes them."""
+        try:
+            for message in messages:
+                await request.send(message)
+        except asyncio.CancelledError:
+            if not request.late:
+                raise
+            if request.task is not None:
+                request.task.uncancel()
 
     def _tell(self, request: _Open, scope: Scope, seconds: float) -> None:
         if self.log is not None:

@@ -416,5 +416,5 @@ def _read(decoder: Any, answer: Answer) -> Any:
         return decoder.decode(answer.body)
     except msgspec.DecodeError as error:
         raise ValueError(
-            f"the server's answer is not one of cbrank serve ({error}): is the URL right?"
+            f"the server's answer is not that of a cbrank service ({error}): is the URL right?"
         ) from error

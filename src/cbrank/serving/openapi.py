@@ -160,7 +160,7 @@ def document(service: "Service") -> dict[str, Any]:
                 "token": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "A token that `cbrank token` made. Its role is score, learn or "
+                    "description": "A token that whoever runs the server made. Its role is score, learn or "
                     "admin, and each may what those before it may. A server without tokens asks "
                     "nobody, and serves its own machine only.",
                 }

@@ -19,14 +19,15 @@ MODEL = "/model"
 class Rule(NamedTuple):
     """Who may use a path by a method, and the types of body that it takes; "" is none given.
 
-    A body that is mixed may have bytes after its JSON, whose depth the endpoint looks at.
+    Where `later` is true, the endpoint looks at the depth of the JSON: it has bytes after it, or is read
+    by a decoder that goes no deeper than rows of cells, and only mistakes are looked at.
     """
 
     method: str
     path: str
     role: str | None
     types: tuple[str, ...] = ()
-    mixed: bool = False
+    later: bool = False
 
 
 # All that can be reached: what is not here is answered by 404 or 405, so a route that is forgotten is
@@ -48,11 +49,11 @@ RULES = (
     Rule("GET", "/v2/models/{model}/versions/{version}", "score"),
     Rule("GET", "/v2/models/{model}/versions/{version}/ready", "score"),
     # Clients of this protocol leave the type out, or send numbers after the JSON.
-    Rule("POST", "/v2/models/{model}/infer", "score", (JSON, BYTES, ""), mixed=True),
+    Rule("POST", "/v2/models/{model}/infer", "score", (JSON, BYTES, ""), later=True),
     Rule("POST", "/v2/models/{model}/versions/{version}/infer", "score", (JSON, BYTES, ""), True),
     Rule("POST", "/invocations", "score", (JSON, "text/csv")),
-    Rule("POST", "/score", "score", (JSON,)),
-    Rule("POST", "/learn", "learn", (JSON,)),
+    Rule("POST", "/score", "score", (JSON,), later=True),
+    Rule("POST", "/learn", "learn", (JSON,), later=True),
     Rule("GET", MODEL, "admin"),
     Rule("POST", MODEL, "admin", (BYTES,)),
 )

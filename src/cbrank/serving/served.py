@@ -12,7 +12,7 @@ import numpy as np
 
 from cbrank.inspection.scoring import both_labels, judge, knows_confidence
 from cbrank.modelfile.container import ModelFileError
-from cbrank.rankers.scorer import Judged, Moment
+from cbrank.rankers.scorer import Judged
 from cbrank.serving.store import Event, Snapshot, Store, StoreError
 from cbrank.streams.objects import Objects, Row
 from cbrank.training.model import Model
@@ -29,14 +29,17 @@ class Served:
         self.model, self.objects = model, Objects(model.columns)
         self.labels = both_labels(model)
         self.with_std = knows_confidence(model)
-        self._moment: Moment | None = None  # until the model learns again
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Judge by what the model has learned until now, and by nothing that it learns from now on."""
+        self._moment = self.model.ranker.moment()
+        self._frozen = Model(self.model.ranker, deepcopy(self.model.scaler), self.model.columns)
 
     def judge(self, rows: Sequence[Row]) -> Judged:
-        """Return all that the model says of rows."""
-        if self._moment is None:
-            self._moment = self.model.ranker.moment()
+        """Return all that the model says of rows, as of the last `refresh`; from any thread."""
         X = self.objects.features(rows)
-        return judge(self.model, X, with_std=self.with_std, moment=self._moment)
+        return judge(self._frozen, X, with_std=self.with_std, moment=self._moment)
 
     def learn(self, labels: Sequence[str], rows: Sequence[Row]) -> str | None:
         """Learn from the rows of one chunk; return why not, if that cannot be done.
@@ -44,7 +47,6 @@ class Served:
         The same chunk fails again when events are replayed, and changes nothing then either.
         """
         y = np.array([label == self.labels[1] for label in labels], np.int64)
-        self._moment = None
         try:
             self.model.learn_rows(self.objects.features(rows), y)
         except ValueError as error:
@@ -95,6 +97,7 @@ def begun(store: Store, given: bytes, path: Path, *, keep_events: bool) -> Serve
     served = Served(model)
     for chunk in store.chunks(snapshot.event):
         learn_again(served, chunk)
+    served.refresh()
     return served
 
 

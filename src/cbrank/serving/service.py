@@ -29,6 +29,7 @@ log = logging.getLogger("cbrank.serving")
 
 _AT_ONCE = 256  # rows that the event loop scores itself; more would keep other requests waiting
 _TOGETHER = 4096  # rows that are scored in one call
+_EMPTY = "`rows` is empty: give at least one row."
 _LONGEST = 200  # characters of an id or a key
 
 Result = TypeVar("Result")
@@ -145,7 +146,8 @@ class Service:
             ``score``, ``proba``, ``std`` and ``label`` of each row.
         """
         begin = time.perf_counter()
-        self._check(rows)
+        if not rows:
+            raise Refused(400, _EMPTY)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[list[Said]] = loop.create_future()
         if not self._asked:
@@ -199,7 +201,7 @@ class Service:
 
     def _check(self, rows: list[Row]) -> None:
         if not rows:
-            raise Refused(400, "`rows` is empty: give at least one row.")
+            raise Refused(400, _EMPTY)
         try:
             self.served.objects.check(rows)
         except ValueError as error:
@@ -223,25 +225,19 @@ class Service:
         return names
 
     def _score_all(self) -> None:
-        """Score the rows of all requests that wait; in a thread if they are many, or must wait."""
+        """Score the rows of all requests that wait; in a thread if they are many."""
         asked, self._asked = self._asked, []
-        rows = sum(len(one.rows) for one in asked)
-        if rows > _AT_ONCE or not self.lock.acquire(blocking=False):
+        if sum(len(one.rows) for one in asked) > _AT_ONCE:
             asyncio.get_running_loop().run_in_executor(self._thread, self._score_apart, asked)
-            return
-        try:
-            answers = self._answers(asked)
-        finally:
-            self.lock.release()
-        _deliver(asked, answers)
+        else:
+            _deliver(asked, self._answers(asked))
 
     def _score_apart(self, asked: list[_Asked]) -> None:
-        with self.lock:
-            answers = self._answers(asked)
+        answers = self._answers(asked)
         asked[0].future.get_loop().call_soon_threadsafe(_deliver, asked, answers)
 
     def _answers(self, asked: list[_Asked]) -> list[list[Said] | Refused]:
-        """Return what the model says, to each request; it does not change meanwhile."""
+        """Return what the model says, to each request."""
         rows = [row for one in asked for row in one.rows]
         try:
             said = [

@@ -1,13 +1,14 @@
 """The one thread that writes: labels to the disk first, then into the model, then the answer.
 
-All that waits goes into one transaction. Its rows are learned in chunks of a few, so that scores wait no
-longer than one chunk takes, and which rows made a chunk is written down with them: a model that is made
-from events again is the same to the bit.
+All that waits goes into one transaction. Its rows are learned in chunks of a few, and which rows made a
+chunk is written down with them: a model that is made from events again is the same to the bit. Meanwhile
+scores are given by what the model was before (`Served.refresh`).
 """
 
 import asyncio
 import logging
 import queue
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("cbrank.serving")
 
-CHUNK = 32  # rows learned in one call: scores wait meanwhile, some milliseconds
+CHUNK = 64  # rows learned in one call; what looks at the model waits meanwhile, scores do not
 _MOST_ROWS = 4096  # of one transaction
 _TICK = 1.0  # seconds after which the writer looks for rows whose wait has ended
 _ENDED = 1000  # of them that are taken at a time
@@ -123,7 +124,9 @@ class Writer:
                 self._turn(jobs, action, is_last)
             except Exception as error:  # nobody would be answered any more if the thread ended
                 log.exception("the writer failed")
-                reason = f"of an internal error ({type(error).__name__}: {error})"
+                # What others say may hold rows, and the reason is logged.
+                words = f": {error}" if isinstance(error, sqlite3.Error | OSError) else ""
+                reason = f"of an internal error ({type(error).__name__}{words})"
                 self._answer(jobs, [Refused(503, self._give_up(reason))] * len(jobs))
 
     def _turn(self, jobs: list[Job], action: Callable[[], None] | None, is_last: bool) -> None:
@@ -182,7 +185,7 @@ class Writer:
         if self._changed:
             self.counts.commits += 1
             self.counts.commit_seconds += time.perf_counter() - begin
-        fault = self._learn()
+        fault = self._learn() if self._fresh else None
         if fault is not None:
             sentence = f"The rows are stored, but could not be learned from: {fault}"
             answers = [Refused(503, sentence)] * len(jobs)
@@ -280,9 +283,11 @@ class Writer:
             with self.lock:
                 fault = self.served.learn(labels, rows)
             if fault is not None:
-                log.error("not learned", extra={"facts": {"reason": fault}})
+                # The reason may name what is in a row: it is for the client alone.
+                log.error("not learned", extra={"facts": {"rows": len(labels)}})
                 faults.append(fault)
             self.counts.positives_learned += labels.count(self.served.labels[1])
+        self.served.refresh()
         self.counts.rows_learned += len(self._fresh)
         self.counts.events = self.number
         self._since += len(self._fresh)

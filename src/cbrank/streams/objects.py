@@ -70,27 +70,29 @@ class Objects:
     # Checks ------------------------------------------------------------------------------------
 
     def check(self, rows: Sequence[Row]) -> None:
-        """Raise a ValueError about rows that have no score; nothing is learned.
+        """Raise a ValueError about rows that `features` would refuse.
 
         Parameters
         ----------
         rows : sequence of mapping
             The rows.
         """
-        known, faults = self._known, list[str]()
-        if self.columns.AS_THEY_COME or known:
-            faults = [
+        if self.columns.AS_THEY_COME:
+            self._refuse_strangers(rows)
+        else:
+            self.features(rows)
+
+    def _refuse_strangers(self, rows: Sequence[Row]) -> None:
+        known = self._known
+        _refuse(
+            [
                 f"row {at} has none of the model's columns: {_listed(self.names)}."
                 for at, row in enumerate(rows)
                 if known.isdisjoint(row)
             ]
-        if not faults and not self.columns.AS_THEY_COME:
-            faults = self._bad_cells(rows)
-        _refuse(faults)
+        )
 
     def _bad_cells(self, rows: Sequence[Row]) -> list[str]:
-        if self.columns.numeric_ is None:
-            return [fault for at, row in enumerate(rows) for fault in self._bad_entries(at, row)]
         return [
             f"row {at}, column {name!r}: {_what(row.get(name))}, and the model needs a number."
             for at, row in enumerate(rows)
@@ -128,12 +130,18 @@ class Objects:
         Parameters
         ----------
         rows : sequence of mapping
-            Rows that `check` lets pass.
+            The rows.
 
         Returns
         -------
         Table, ndarray or csr_array
             As the chunks of a stream that reads with these columns.
+
+        Raises
+        ------
+        ValueError
+            If rows have none of the columns, or no number where there must be one; the sentence names
+            them all.
         """
         texts = {
             name: ["" if (cell := row.get(name)) is None else _text(cell) for row in rows]
@@ -152,15 +160,27 @@ class Objects:
             cells = zip(*map(self._cells, rows), strict=True)
             return Table(self.names, map(_column, cells))
         except KeyError:
+            self._refuse_strangers(rows)
             columns = [_column([row.get(name) for row in rows]) for name in self.names]
             return Table(self.names, columns)
 
     def _numbers(self, rows: Sequence[Row]) -> NDArray[np.float64]:
-        if not self.names:
-            return np.zeros((len(rows), 0))
-        return np.array([self._cells(row) for row in rows], np.float64)
+        shape = len(rows), len(self.names)
+        try:
+            cells = [*itertools.chain.from_iterable(map(self._cells, rows))]
+            if {*map(type, cells)} <= _NUMBERS - {type(None)}:
+                found = np.array(cells, np.float64).reshape(shape)
+                if np.isfinite(found).all():
+                    return found
+        except (KeyError, OverflowError):
+            pass
+        self._refuse_strangers(rows)
+        faults = self._bad_cells(rows)
+        assert faults, "rows of numbers are refused for a reason"
+        raise _refused(faults)
 
     def _entries(self, rows: Sequence[Row]) -> csr_array:
+        _refuse([fault for at, row in enumerate(rows) for fault in self._bad_entries(at, row)])
         apart = {self.label, self.id}
         data, places, ends = list[float](), list[int](), [0]
         for row in rows:
@@ -253,6 +273,8 @@ def _column(cells: Sequence[Cell]) -> Column:
     if len(cells) == 1 and isinstance(cells[0], str):
         return _only(cells[0].strip())
     kinds = {*map(type, cells)}
+    if kinds == {str}:
+        return column_of(map(str.strip, cells))  # type: ignore[arg-type]
     if kinds <= _NUMBERS:
         numbers = np.array([_finite(cell) for cell in cells] if int in kinds else cells, np.float64)
         return np.where(np.isinf(numbers), np.nan, numbers)
@@ -297,8 +319,12 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _refuse(faults: Sequence[str]) -> None:
-    """Raise one ValueError about all faults; of many, the first few and how many there are."""
     if faults:
-        more = len(faults) - FIRST_FEW
-        last = [f"There are {more:,} more."] if more > 0 else []
-        raise ValueError(" ".join(itertools.chain(faults[:FIRST_FEW], last)))
+        raise _refused(faults)
+
+
+def _refused(faults: Sequence[str]) -> ValueError:
+    """Return one error about all faults; of many, the first few and how many there are."""
+    more = len(faults) - FIRST_FEW
+    last = [f"There are {more:,} more."] if more > 0 else []
+    return ValueError(" ".join(itertools.chain(faults[:FIRST_FEW], last)))

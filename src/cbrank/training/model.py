@@ -291,7 +291,7 @@ class Model:
         with_std : bool, default=False
             Whether to return standard deviations too, of a ranker that knows them.
         moment : Moment, optional
-            What the ranker's `moment` returned since it learned last.
+            What the ranker's `moment` returned; by default that of now.
 
         Returns
         -------
