@@ -93,7 +93,8 @@ class Ledger:
     def forget(self, kept):
         """Let go of what was acknowledged after a moment that the store does not know any more."""
         self.acknowledged = {s: event for s, event in self.acknowledged.items() if s in kept}
-        self.waiting, self.unsure, self.done, self.retries = {}, {}, {}, []
+        self.waiting, self.unsure, self.done = {}, {}, {}
+        self.retries, self.used, self.replaced = [], [], 0
 
 
 class Request:
