@@ -357,22 +357,30 @@ class _Plan:
         numbers = np.empty((len(table), self.curves))
         marks = np.empty((len(table), self.marks), np.int64)
         X, at, mark = np.zeros((len(table), width)), 0, 0
+        is_one = len(table) == 1
         for place, column in self.columns:
-            cells, known = _cells(column, table.columns[place]), column.known
+            values, known = table.columns[place], column.known
             if isinstance(known, NumberColumn):
-                numbers[:, at] = cells
+                numbers[:, at] = (
+                    values if isinstance(values, np.ndarray) else _cells(column, values)
+                )
                 at += 1
             elif isinstance(known, WordColumn):
-                marks[:, mark] = known.places(cells)
+                if is_one and isinstance(values, Words):
+                    marks[0, mark] = known.place(values, asked=column.decision.asked)
+                else:
+                    marks[:, mark] = known.places(_cells(column, values))
                 mark += 1
             elif isinstance(known, TimeColumn):
+                cells = _cells(column, values)
                 numbers[:, at], numbers[:, at + 1], words = known.taken_apart(cells)
                 marks[:, mark : mark + TIME_MARKS] = np.transpose(words)
                 at, mark = at + 2, mark + TIME_MARKS
             elif isinstance(known, TextColumn):
+                cells = _cells(column, values)
                 X[np.flatnonzero(cells.codes < 0), known.gap] = float(known.gap >= 0)
-                rows, features, values = known.entries(cells)
-                X[rows, features] = values
+                rows, features, found = known.entries(cells)
+                X[rows, features] = found
         kernels.encoding.encode(numbers, marks, self.singles, self.ramps, self.products, X)
         return X
 

@@ -85,7 +85,9 @@ class Moment(NamedTuple):
 
     def log_odds(self, raw: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the log odds of the positive class at scores before the intercept."""
-        places = np.nan_to_num((np.asarray(raw) - self.anchor.middle) / self.anchor.unit)
+        places = (np.asarray(raw) - self.anchor.middle) / self.anchor.unit
+        if not np.isfinite(places).all():
+            places = np.nan_to_num(places)
         found: NDArray[np.float64] = kernels.calibration.log_odds(places, self.shape, self.curve)
         return found + self.trend
 

@@ -123,9 +123,9 @@ def plain_number(text: str) -> float | None:
 
 def _different(cells: Iterable[Any]) -> tuple[NDArray[np.int64], list[Any]]:
     """Return the place of each cell among the different ones, and these."""
-    places: dict[Any, int] = {}
-    codes = [places.setdefault(cell, len(places)) for cell in cells]
-    return np.array(codes, np.int64), [*places]
+    cells = [*cells]
+    places = {cell: at for at, cell in enumerate(dict.fromkeys(cells))}
+    return np.fromiter(map(places.__getitem__, cells), np.int64, len(cells)), [*places]
 
 
 def _words(codes: NDArray[np.int64], found: list[str | None]) -> Words:

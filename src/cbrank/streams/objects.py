@@ -3,7 +3,7 @@
 import itertools
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -270,15 +270,25 @@ def _getter(names: list[str]) -> Callable[[Row], tuple[Cell, ...]]:
 
 def _column(cells: Sequence[Cell]) -> Column:
     """Return a column, as it would be read from text: infinite numbers are gaps."""
-    if len(cells) == 1 and isinstance(cells[0], str):
-        return _only(cells[0].strip())
+    if len(cells) == 1:
+        [cell] = cells
+        if type(cell) is float:
+            return np.array([cell if -np.inf < cell < np.inf else np.nan])
+        if isinstance(cell, str):
+            return _only(cell.strip())
     kinds = {*map(type, cells)}
     if kinds == {str}:
         return column_of(map(str.strip, cells))  # type: ignore[arg-type]
+    if str in kinds and all(is_gap_word(text.strip()) for text in {*filter(_is_text, cells)}):
+        cells, kinds = [None if _is_text(cell) else cell for cell in cells], kinds - {str}
     if kinds <= _NUMBERS:
         numbers = np.array([_finite(cell) for cell in cells] if int in kinds else cells, np.float64)
         return np.where(np.isinf(numbers), np.nan, numbers)
     return column_of(["" if cell is None else _text(cell) for cell in cells])
+
+
+def _is_text(cell: Any) -> TypeGuard[str]:
+    return isinstance(cell, str)
 
 
 def _only(text: str) -> Column:
