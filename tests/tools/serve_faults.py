@@ -22,7 +22,9 @@ def cut_rounds(launcher, rounds, seed, watch=print):
     draw = random.Random(seed)
     for first in range(0, rounds, 15):
         with tempfile.TemporaryDirectory() as folder:
-            life = Life(launcher, folder, draw, plain=first // 15 % 2 == 1)
+            life = Life(
+                launcher, folder, draw, plain=first // 15 % 2 == 1, keep=first // 15 % 3 == 0
+            )
             for number in range(first, min(rounds, first + 15)):
                 life.killed_under_load(draw.uniform(0.05, 0.6))
                 life.check()
