@@ -11,7 +11,6 @@ acknowledged.
 import argparse
 import asyncio
 import collections
-import contextlib
 import sys
 import tempfile
 import time
@@ -126,15 +125,21 @@ class Range:
 
     async def _send_once(self, shot, connection):
         reader, writer = await connection.open()
-        learned, ends = 0, shot.streams or shot.half_closed or not shot.answered
-        with contextlib.suppress(OSError):  # refused before it was read to its end, and answered
-            for piece in shot.pieces or [shot.data]:
-                writer.write(piece)
-                await writer.drain()
-                if shot.pieces:
-                    await asyncio.sleep(0.001)
-            if shot.half_closed:
-                writer.write_eof()
+        writing = asyncio.create_task(write(shot, writer))
+        try:
+            learned, ends = await self._judge_answers(shot, reader)
+        finally:
+            # What is refused early, or comes after an answer without end, is not read to its end.
+            unread = not writing.done()
+            writing.cancel()
+            await asyncio.gather(writing, return_exceptions=True)
+        if ends or unread or shot.half_closed or not shot.answered:
+            connection.close()
+        return learned
+
+    async def _judge_answers(self, shot, reader):
+        """Return how many rows were learned, and whether the connection is to be closed."""
+        learned = 0
         for method in shot.methods:
             try:
                 answer = await self._read(reader, method, shot)
@@ -142,16 +147,12 @@ class Range:
                 if shot.answered:
                     raise
                 self.unsure += 1
-                ends = True
-                break
+                return learned, True
             learned += judge(shot, answer, method)
             self._count(shot, answer)
             if answer.headers.get("connection") == "close" or shot.streams:
-                ends = True
-                break
-        if ends:
-            connection.close()
-        return learned
+                return learned, True
+        return learned, False
 
     async def _read(self, reader, method, shot):
         return await read_answer(reader, "HEAD" if shot.streams else method)
@@ -160,6 +161,17 @@ class Range:
         self.statuses[answer.status] += 1
         if answer.status >= 400 and answer.body:
             self.refusals.setdefault(answer.body[:60].decode(errors="replace"), shot)
+
+
+async def write(shot, writer):
+    """Send a request, in pieces if it has some."""
+    for piece in shot.pieces or [shot.data]:
+        writer.write(piece)
+        await writer.drain()
+        if shot.pieces:
+            await asyncio.sleep(0.001)
+    if shot.half_closed:
+        writer.write_eof()
 
 
 def judge(shot, answer, method):

@@ -147,7 +147,7 @@ class Maker:
             path = draw.choice(PATHS)
             method = draw.choice(METHODS)
         path = path.replace("MODEL", self.name)
-        headers = _headers(draw)
+        headers = _headers(draw, path)
         if draw.random() < 0.08:
             parts = _split(body, draw)
             headers.append(("Transfer-Encoding", "chunked"))
@@ -218,7 +218,7 @@ class Maker:
     def _learn(self, draw, _):
         rows = self._rows(draw)
         for row in rows:
-            row[self.label] = draw.choice(["yes", "no", "no", True, 1, 0])
+            row[self.label] = draw.choice(["yes", "no"] * 9 + [True, 1])
         return "/learn", {"rows": rows}
 
     def _labels(self, draw, _):
@@ -252,6 +252,8 @@ def poisoned_label(draw):
 
 
 def _id(draw):
+    if draw.random() < 0.7:
+        return f"i{draw.randrange(10 ** draw.choice([1, 3, 9]))}"
     return draw.choice([
         f"i{draw.randrange(50)}", f"i{draw.randrange(10**9)}", 7, -1, 0.5, None, True, "", "é", "\ud800", "\0",
         "x" * 100_000, "../a", [], {}, "null", 10**30, Raw(b'"\\ud800"'), "a\nb",
@@ -307,9 +309,10 @@ def _split(body, draw):
     return [part for part in parts if part]
 
 
-def _headers(draw):
+def _headers(draw, path):
     headers = [("Host", draw.choice(["localhost"] * 60 + ["", "a b", "evil.example", "[::1]"]))]
-    headers.append(("Content-Type", draw.choice(["application/json"] * 90 + TYPES)))
+    usual = "application/octet-stream" if path == "/model" else "application/json"
+    headers.append(("Content-Type", draw.choice([usual] * 90 + TYPES)))
     if draw.random() < 0.15:
         headers.append(("Idempotency-Key", draw.choice([*KEYS, f"k{draw.randrange(10**6)}"])))
     if draw.random() < 0.1:

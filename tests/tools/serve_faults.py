@@ -1,23 +1,18 @@
 """What befalls a store beside kills: power that fails, a disk that is full, a clock, damage, a rival."""
 
 import asyncio
-import contextlib
-import os
 import random
-import shutil
 import signal
-import sqlite3
 import struct
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
-from served import Connection, Server
+from serve_damage import DATABASE, SmallDisk, damage_rounds
+from served import HANG, Connection, Launcher
 from served_clients import Label, Learn, Remember, Score, load, quiet_load
-from served_lives import Judge, Life
-
-DATABASE = "store.db"
-
+from served_lives import Judge, Life, events_of
 
 # A write-ahead file that is cut short -------------------------------------------------------------
 
@@ -27,7 +22,9 @@ def cut_rounds(launcher, rounds, seed, watch=print):
     draw = random.Random(seed)
     for first in range(0, rounds, 15):
         with tempfile.TemporaryDirectory() as folder:
-            life = Life(launcher, folder, draw, plain=first // 15 % 2 == 1)
+            life = Life(
+                launcher, folder, draw, plain=first // 15 % 2 == 1, keep=first // 15 % 3 == 0
+            )
             for number in range(first, min(rounds, first + 15)):
                 life.killed_under_load(draw.uniform(0.05, 0.6))
                 life.check()
@@ -81,38 +78,10 @@ def events_before(life, data):
 
 
 def count_events(store):
-    with contextlib.closing(sqlite3.connect(Path(store, DATABASE))) as database:
-        return database.execute("SELECT count(*) FROM events").fetchone()[0]
+    return len(events_of(store)[0])
 
 
 # A full disk --------------------------------------------------------------------------------------
-
-
-class SmallDisk:
-    """A file system of a few megabytes, or None in `path` where nobody may make one."""
-
-    def __init__(self, folder, megabytes):
-        path = Path(folder, "disk")
-        path.mkdir()
-        made = mounted("-t", "tmpfs", "-o", f"size={megabytes}m", "cbrank", path)
-        self.path = path if made else None
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.path:
-            subprocess.run(["umount", "--lazy", self.path], check=True)
-
-    def change(self, options):
-        assert mounted("-o", f"remount,{options}", self.path)
-
-
-def mounted(*words):
-    try:
-        return subprocess.run(["mount", *words], capture_output=True, check=False).returncode == 0
-    except OSError:
-        return False
 
 
 def full_rounds(launcher, rounds, seed, watch=print, *, by_limit=None):
@@ -162,6 +131,77 @@ async def fill(server, ledger):
             await Label(ledger, 1).send(two)
 
 
+# A disk that does not keep what it was given ------------------------------------------------------
+
+SYNC = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+static int sync_by(const char *name, int file) {
+    if (access(getenv("FAILING_SYNC"), F_OK) == 0) { errno = EIO; return -1; }
+    return ((int (*)(int))dlsym(RTLD_NEXT, name))(file);
+}
+int fsync(int file) { return sync_by("fsync", file); }
+int fdatasync(int file) { return sync_by("fdatasync", file); }
+"""
+
+
+def failing_sync(folder):
+    """Return the environment in which no sync succeeds while a file is there, and that file."""
+    flag, library = Path(folder, "failing"), Path(folder, "sync.so")
+    line = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", library, "-ldl"]
+    try:
+        subprocess.run(line, input=SYNC.encode(), check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None, flag
+    return {"LD_PRELOAD": str(library), "FAILING_SYNC": str(flag)}, flag
+
+
+def sync_rounds(_launcher, rounds, seed, watch=print):
+    """Let syncs fail: learning stops for good with a sentence, and after a restart nothing is lost."""
+    draw = random.Random(seed)
+    with tempfile.TemporaryDirectory() as shared:
+        environment, flag = failing_sync(shared)
+        if environment is None:
+            watch("sync: there is no compiler here, so it cannot be tried")
+            return
+        with Launcher(environment) as launcher:
+            for number in range(rounds):
+                with tempfile.TemporaryDirectory() as folder:
+                    life = Life(launcher, folder, draw, plain=number % 2 == 0)
+                    sync_round(life, flag)
+                    watch(f"{number + 1}/{rounds}, sync: {life.judge.last} events, nothing lost")
+
+
+def sync_round(life, flag):
+    with life.start() as server:
+        asyncio.run(quiet_load(server, life.ledger, life.draw.randint(1, 40)))
+        flag.touch()
+        try:
+            asyncio.run(see_stopped(server, life.ledger))
+        finally:
+            flag.unlink()
+        asyncio.run(see_stopped(server, life.ledger))  # nobody knows what is on the disk
+        server.end(life.draw.choice([signal.SIGKILL, signal.SIGTERM]))
+    life.ledger.sure = True
+    life.check()
+    life.killed_under_load(0.2)
+    life.check()
+    life.label_all()
+
+
+async def see_stopped(server, ledger):
+    """See that all that changes the store is refused, and scoring goes on."""
+    ledger.sure = False
+    async with Connection(server.port) as connection:
+        for kind in (Learn, Remember, Label, Learn):
+            answer = await kind(ledger, 2).send(connection)
+            assert answer.status == 503, answer
+            await Score(ledger).send(connection)
+
+
 # A clock that is set back -------------------------------------------------------------------------
 
 
@@ -197,177 +237,36 @@ def set_clock(clock, seconds):
     draft.replace(clock)
 
 
-# Damage, and others at the same store -------------------------------------------------------------
-
-
-def damage_rounds(launcher, rounds, seed, watch=print):
-    """Damage stores; what is served is right, or refused with what to do."""
+def wait_rounds(launcher, rounds, seed, watch=print):
+    """Let waits end under kills: every row that waited is learned from once, by label or default."""
     draw = random.Random(seed)
-    with tempfile.TemporaryDirectory() as folder:
-        life = Life(launcher, folder, draw, plain=True, options=["--snapshot-every", "40"])
-        sound_store(life)
-        told = [f"{name}: {damage(life)}" for name, damage in DAMAGES.items()]
-        watch("damage: " + "; ".join(told))
-        found = [flipped_page(life) for _ in range(3 * rounds)]
-        watch(
-            "bits flipped in the database: "
-            + ", ".join(f"{found.count(w)} {w}" for w in sorted({*found}))
-        )
+    options = ["--wait", "1s", "--default-label", "no"]
+    for number in range(rounds):
+        with tempfile.TemporaryDirectory() as folder:
+            life = Life(
+                launcher, folder, draw, plain=number % 2 == 0, options=options, expires=True
+            )
+            for _ in range(3):
+                life.killed_under_load(draw.uniform(0.2, 1.3))
+                life.check()
+            clock = Path(folder, "clock")
+            clock.write_text("60")
+            deadline = time.monotonic() + HANG
+            while life.ledger.remembered - life.judge.serials.keys():
+                assert time.monotonic() < deadline, "rows that waited are lost"
+                with life.start(clock=str(clock)):
+                    time.sleep(1.5)  # the writer looks every second
+                life.check(replay=True)
+            labelled = life.ledger.counts["learned"]
+            waited = len(life.ledger.remembered)
+            watch(f"{number + 1}/{rounds}, waits: {waited} rows waited, {labelled} had labels")
 
 
-def sound_store(life):
-    """Let a store have snapshots, events after the last of them, rows that wait, and a rival."""
-    with life.start() as server:
-        asyncio.run(quiet_load(server, life.ledger, 60))
-        refused(life, life.store, "in use by process")
-        asyncio.run(quiet_load(server, life.ledger, 5))
-    life.check(replay=True)
-
-
-def refused(life, store, *words, model=None):
-    """See that a server does not start on a store, and says why; return its words."""
-    with Server(life.launcher, model or life.model, store, *life.options) as server:
-        end = server.end_at_start()
-    assert end is not None, f"a server starts on a store that was to be refused for {words}"
-    assert end.code in {1, 2}, end
-    assert "Traceback" not in end.told, end
-    assert all(word in end.told for word in words), (words, end.told)
-    return end.told
-
-
-def broken_copy(life):
-    copy = life.folder / "broken"
-    shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(life.store, copy)
-    return copy
-
-
-def served_alike(life, store):
-    """See that a server starts on a store and has the model of all the events."""
-    sound, life.store = life.store, store
-    try:
-        with life.start() as server:
-            life.check_model(server)
-    finally:
-        life.store = sound
-
-
-def snapshots(store):
-    return sorted(Path(store).glob("model-*.cbrank"))
-
-
-def flip(path, at):
-    data = bytearray(path.read_bytes())
-    data[at] ^= 4
-    path.write_bytes(data)
-
-
-def newest_snapshot(life):
-    for spoil in (
-        lambda path: flip(path, path.stat().st_size // 2),
-        lambda path: os.truncate(path, path.stat().st_size // 2),
-        lambda path: os.truncate(path, 0),
-        Path.unlink,
-    ):
-        store = broken_copy(life)
-        spoil(snapshots(store)[-1])
-        code, told = life.launcher.run(["serve", "--check", store], life.folder)
-        assert code == 1, told
-        served_alike(life, store)
-    return "the one before is used"
-
-
-def all_snapshots(life):
-    store = broken_copy(life)
-    for path in snapshots(store):
-        flip(path, path.stat().st_size // 2)
-    return refused(life, store, "backup").strip()
-
-
-def empty_database(life):
-    store = broken_copy(life)
-    for name in (DATABASE, f"{DATABASE}-wal"):
-        Path(store, name).write_bytes(b"")
-    before = snapshots(store)
-    told = refused(life, store, "backup").strip()
-    assert snapshots(store) == before, "snapshots are gone"
-    return told
-
-
-def no_database(life):
-    store = broken_copy(life)
-    for path in store.glob(f"{DATABASE}*"):
-        path.unlink()
-    return refused(life, store, "backup").strip()
-
-
-def no_database_at_all(life):
-    store = broken_copy(life)
-    Path(store, DATABASE).write_bytes(b"this is no database, and never was one\n" * 500)
-    return refused(life, store, "damaged").strip()
-
-
-def another_program(life):
-    store = broken_copy(life)
-    for path in store.glob(f"{DATABASE}*"):
-        path.unlink()
-    with contextlib.closing(sqlite3.connect(Path(store, DATABASE))) as database:
-        database.execute("CREATE TABLE songs (title TEXT)")
-    return refused(life, store).strip()
-
-
-def read_only(life):
-    with SmallDisk(tempfile.mkdtemp(dir=life.folder), 16) as disk:
-        if disk.path:
-            store = shutil.copytree(life.store, disk.path / "store")
-            disk.change("ro")
-        elif os.geteuid():
-            store = broken_copy(life)
-            for path in [*store.iterdir(), store]:
-                path.chmod(path.stat().st_mode & ~0o222)
-        else:
-            return "cannot be tried here"
-        try:
-            return refused(life, store).strip()
-        finally:
-            if not disk.path:
-                store.chmod(0o700)
-
-
-def flipped_page(life):
-    """Flip a bit of the database: refused, told by a check, or without any effect."""
-    store = broken_copy(life)
-    with contextlib.closing(sqlite3.connect(Path(store, DATABASE))) as database:
-        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        sound = contents(database)
-    path = Path(store, DATABASE)
-    at = life.draw.randrange(path.stat().st_size)
-    flip(path, at)
-    code, told = life.launcher.run(["serve", "--check", store], life.folder)
-    assert "Traceback" not in told, told
-    if code:
-        with Server(life.launcher, life.model, store, *life.options) as server:
-            end = server.end_at_start()
-        assert end is None or "Traceback" not in end.told, end
-        return "told by a check" if end is None else "refused"
-    with contextlib.closing(sqlite3.connect(path)) as database:
-        assert contents(database) == sound, f"byte {at} of the database: nobody has noticed"
-    return "without effect"
-
-
-def contents(database):
-    """Return all that models are made of."""
-    queries = "number, chunk, label, row FROM events", "id, row FROM ids WHERE row IS NOT NULL"
-    return [database.execute(f"SELECT {query}").fetchall() for query in queries]
-
-
-DAMAGES = {
-    "the newest snapshot": newest_snapshot,
-    "all snapshots": all_snapshots,
-    "an empty database": empty_database,
-    "no database": no_database,
-    "text in its place": no_database_at_all,
-    "a database of another program": another_program,
-    "a folder that cannot be written": read_only,
+FAULTS = {
+    "sync": sync_rounds,
+    "wal": cut_rounds,
+    "full": full_rounds,
+    "clock": clock_rounds,
+    "wait": wait_rounds,
+    "damage": damage_rounds,
 }
-FAULTS = {"wal": cut_rounds, "full": full_rounds, "clock": clock_rounds, "damage": damage_rounds}

@@ -18,18 +18,22 @@ from serve_faults import FAULTS
 from served import Launcher
 from served_lives import Life
 
+EACH = 20  # rounds with one store
+
 
 def kill_rounds(launcher, rounds, seed, watch=print):
-    """Kill servers in so many rounds, thirty to a store; return the kills."""
+    """Kill servers in so many rounds, some to a store; return the kills."""
     draw, kills = random.Random(seed), 0
     counts: collections.Counter[str] = collections.Counter()
-    for first in range(0, rounds, 30):
+    for first in range(0, rounds, EACH):
         with tempfile.TemporaryDirectory() as folder:
-            plain = first // 30 % 2 == 1
-            life = Life(launcher, folder, draw, plain=plain)
-            for number in range(first, min(rounds, first + 30)):
+            plain, keep = first // EACH % 2 == 1, first // (2 * EACH) % 2 == 0
+            life = Life(launcher, folder, draw, plain=plain, keep=keep)
+            for _ in range(3):
+                life.start_and_kill()
+            for number in range(first, min(rounds, first + EACH)):
                 told = life.round(number)
-                kind = "plain" if plain else "table"
+                kind = ("plain" if plain else "table") + ("" if keep else ", events go")
                 watch(f"{number + 1}/{rounds}, {kind}: {told}: nothing lost")
             life.label_all()
             kills += life.kills

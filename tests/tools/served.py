@@ -37,11 +37,12 @@ class Ended(AssertionError):
 
 
 class Launcher:
-    """A process that forks servers."""
+    """A process that forks servers; `environment` is more than this one's."""
 
-    def __init__(self):
+    def __init__(self, environment=None):
         self._process = subprocess.Popen(
             [sys.executable, "-W", "ignore", __file__],
+            env=os.environ | (environment or {}),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -237,10 +238,10 @@ class Connection:
         """Send a request, its body as JSON unless it is bytes; return the answer or raise Lost."""
         reader, writer = await self.open()
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        headers = {"Host": "localhost", "Content-Length": str(len(data)), **headers}
-        if data:
-            headers.setdefault("Content-Type", "application/json")
-        lines = [f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items()]
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        kind = {"Content-Type": "application/json"} if data else {}
+        whole = {"Host": "localhost", "Content-Length": str(len(data))} | kind | given
+        lines = [f"{name}: {value}\r\n" for name, value in whole.items()]
         try:
             writer.write(f"{method} {path} HTTP/1.1\r\n{''.join(lines)}\r\n".encode() + data)
             await writer.drain()

@@ -14,6 +14,7 @@ from cbrank.cli import main as cbrank
 
 CONNECTIONS = 8
 CITIES = ["Oslo", "Rome", "Bø", "Lima", "Kyiv"]
+ANY_RESULT = {"learned", "already", "expired", "unknown"}
 PLAIN = ["--scale", "standard", "--categorical", "city=onehot"]
 
 
@@ -32,9 +33,10 @@ def make_label(draw):
     return "yes" if draw.random() < 0.3 else "no"
 
 
-def make_model(folder, *, plain=False, rows=60):
+def make_model(folder, *, plain=False, rows=60, name=None):
     """Train on a few rows, fewer than settle the encoder of a table unless there are many."""
-    draw, table = random.Random(0), Path(folder, "rows.csv")
+    name = name or ("plain" if plain else "table")
+    draw, table = random.Random(name), Path(folder, "rows.csv")
     lines = ["t,a,b,city,y"]
     for serial in range(-rows, 0):
         row = make_row(serial, draw, gaps=not plain)
@@ -43,7 +45,7 @@ def make_model(folder, *, plain=False, rows=60):
             ",".join("" if cell is None else str(cell) for cell in cells) + "," + make_label(draw)
         )
     table.write_text("\n".join(lines) + "\n")
-    path = Path(folder, "plain.model" if plain else "table.model")
+    path = Path(folder, f"{name}.model")
     line = ["train", str(table), "--label", "y", "--positive", "yes", "-o", str(path), "--quiet"]
     run_here([*line, *(PLAIN if plain else [])])
     return path
@@ -60,8 +62,13 @@ def run_here(line):
 class Ledger:
     """Every row that was sent, by its serial number, and every id."""
 
-    def __init__(self, draw, *, gaps=True):
-        self.draw, self._gaps = draw, gaps
+    def __init__(self, draw, *, gaps=True, expires=False):
+        self.draw, self._gaps, self.expires = draw, gaps, expires
+        self.sure = True  # is what is answered by 503 not carried out, or may it have been?
+        self.models: list[bytes] = []  # that may take the place of the one served
+        self.replaced = 0  # how often one did
+        self.remembered: set[int] = set()
+        self.used: list[str] = []  # keys
         self.serials, self.keys = itertools.count(), itertools.count()
         self.labels: dict[int, str] = {}  # that were sent
         self.acknowledged: dict[int, int] = {}  # and the event of the answer
@@ -86,7 +93,8 @@ class Ledger:
     def forget(self, kept):
         """Let go of what was acknowledged after a moment that the store does not know any more."""
         self.acknowledged = {s: event for s, event in self.acknowledged.items() if s in kept}
-        self.waiting, self.unsure, self.done, self.retries = {}, {}, {}, []
+        self.waiting, self.unsure, self.done = {}, {}, {}
+        self.retries, self.used, self.replaced = [], [], 0
 
 
 class Request:
@@ -113,11 +121,16 @@ class Request:
         if answer.headers.get("idempotent-replay"):
             self.ledger.counts["replayed"] += 1
         self.ledger.counts[str(answer.status)] += 1
-        if answer.status == 503:
-            assert len(answer.json()["error"].split()) > 3, answer
-            self.refuse()
-        else:
+        if answer.status != 503:
             self.settle(answer)
+            return answer
+        assert len(answer.json()["error"].split()) > 3, answer
+        if self.ledger.sure:
+            self.refuse()
+        elif self.key:
+            self.ledger.retries.append(self)
+        else:
+            self.lose()
         return answer
 
     def lose(self):
@@ -148,6 +161,8 @@ class Learn(Request):
         told = answer.json()
         assert told["learned"] == len(self.serials), answer
         self.ledger.acknowledged |= dict.fromkeys(self.serials, told["event"])
+        if self.key:
+            self.ledger.used.append(self.key)
 
 
 class Remember(Request):
@@ -177,6 +192,7 @@ class Remember(Request):
             told = [row["id"] for row in answer.json()["rows"]]
             assert told == self.ids or not self.ids, answer
         self.ledger.waiting |= dict(zip(told, self.serials, strict=True))
+        self.ledger.remembered.update(self.serials)
 
 
 class Label(Request):
@@ -192,9 +208,12 @@ class Label(Request):
             name, serial = ledger.take(ledger.unsure)
             self.expected[name], self.serials[name] = {"learned", "already"}, serial
         if ledger.done and ledger.draw.random() < 0.3:
-            self.expected[ledger.draw.choice([*ledger.done][-500:])] = {"already"}
+            known = ANY_RESULT if ledger.expires else {"already"}
+            self.expected[ledger.draw.choice([*ledger.done][-500:])] = known
         if ledger.draw.random() < 0.1 or not self.expected:
             self.expected["nobody knows it"] = {"unknown"}
+        if ledger.expires:
+            self.expected |= dict.fromkeys(self.serials, ANY_RESULT)
         for serial in self.serials.values():
             ledger.labels.setdefault(serial, make_label(ledger.draw))
         labels = [
@@ -217,7 +236,7 @@ class Label(Request):
             name, result = label["id"], label["result"]
             assert result in self.expected[name], (label, answer, self.body, self.key)
             self.ledger.counts[result] += 1
-            if name in self.serials:
+            if name in self.serials and result != "unknown":
                 # The event is known only of those learned now.
                 event = told["event"] if result == "learned" else None
                 self.ledger.acknowledged[self.serials[name]] = event
@@ -242,6 +261,32 @@ class Broken(Request):
         assert len(answer.json()["error"].split()) > 3, answer
 
 
+class Stolen(Broken):
+    """A key that another request had."""
+
+    def __init__(self, ledger):
+        super().__init__(ledger)
+        self.body["rows"] = self.body["rows"][:2]
+        self.key = ledger.draw.choice(ledger.used[-100:])
+
+    def settle(self, answer):
+        assert answer.status == 409, (answer, self.body)
+
+
+class Replace(Request):
+    """Another model."""
+
+    def __init__(self, ledger):
+        super().__init__(ledger, "/model", ledger.draw.choice(ledger.models), keyed=False)
+
+    def headers(self):
+        return {"Content_Type": "application/octet-stream"}
+
+    def settle(self, answer):
+        assert answer.status == 200, answer
+        self.ledger.replaced += 1
+
+
 class Score(Request):
     """Rows that are scored and forgotten."""
 
@@ -264,6 +309,10 @@ def next_request(ledger):
     draw = ledger.draw
     if ledger.retries and draw.random() < 0.5:
         return ledger.retries.pop(draw.randrange(len(ledger.retries)))
+    if ledger.models and draw.random() < 0.01:
+        return Replace(ledger)
+    if ledger.used and draw.random() < 0.03:
+        return Stolen(ledger)
     kind = draw.random()
     if kind < 0.35:
         return Learn(ledger, draw.choice([1, 1, 1, 2, 5, 60]))

@@ -26,19 +26,23 @@ class Judge:
     def __init__(self, path):
         self.model = Model.open(path)
         self.serials: dict[int, int] = {}  # and the event of each
-        self.last = 0
+        self.last, self.given = 0, 1  # the first model given is the one it begins with
 
     def follow(self, store):
         """Learn from the events of a store that came since, in its chunks; return how many."""
-        with closing(sqlite3.connect(Path(store, "store.db"))) as database:
-            rows = database.execute(
-                "SELECT number, chunk, label, row FROM events ORDER BY number"
-            ).fetchall()
+        rows, given = events_of(store)
         assert [number for number, *_ in rows] == [*range(1, len(rows) + 1)], "events are gone"
-        news = rows[self.last :]
-        for _, chunk in itertools.groupby(news, operator.itemgetter(1)):
+        begin = self.last
+        for event, file in given[self.given :]:
+            self._learn_until(rows, event)
+            self.model = Model.open(Path(store, file))
+        self.given = len(given)
+        self._learn_until(rows, len(rows))
+        return self.last - begin
+
+    def _learn_until(self, rows, last):
+        for _, chunk in itertools.groupby(rows[self.last : last], operator.itemgetter(1)):
             self._learn([self._read(*event) for event in chunk])
-        return len(news)
 
     def _read(self, number, _chunk, label, data):
         row, self.last = json.loads(data), number
@@ -75,11 +79,28 @@ def learned_of(path):
     }
 
 
-def label_of(store):
-    """Return the labels of the events by the rows' serial numbers."""
+def events_of(store):
+    """Return the events of a store, and the models that were given to it, after which event."""
     with closing(sqlite3.connect(Path(store, "store.db"))) as database:
-        rows = database.execute("SELECT label, row FROM events").fetchall()
-    return {json.loads(row)["t"]: label for label, row in rows}
+        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_schema")}
+        rows = [
+            row
+            for table in sorted({"events", "gone"} & tables)
+            for row in database.execute(f"SELECT number, chunk, label, row FROM {table}")
+        ]
+        given = "SELECT event, file FROM snapshots WHERE given ORDER BY number"
+        return sorted(rows), database.execute(given).fetchall()
+
+
+def keep_gone(store):
+    """Let a store keep the events that it deletes, in a table of their own."""
+    with closing(sqlite3.connect(Path(store, "store.db"))) as database:
+        database.executescript("""
+            CREATE TABLE gone (number, chunk, label, row);
+            CREATE TRIGGER keep_gone AFTER DELETE ON events BEGIN
+                INSERT INTO gone VALUES (old.number, old.chunk, old.label, old.row);
+            END;
+        """)
 
 
 def check_ledger(ledger, judge, store):
@@ -92,9 +113,14 @@ def check_ledger(ledger, judge, store):
         )
     wrong = ledger.refused & events.keys()
     assert not wrong, f"rows {wrong} were refused and learned from"
-    labels = label_of(store)
-    wrong = {serial for serial, label in labels.items() if ledger.labels.get(serial) != label}
+    labels = {json.loads(row)["t"]: label for _, _, label, row in events_of(store)[0]}
+    default = {"no"} if ledger.expires else set()
+    wrong = {s for s, label in labels.items() if label not in {ledger.labels.get(s), *default}}
     assert not wrong, f"rows {wrong} have other labels than were sent"
+    lost = ledger.replaced >= judge.given
+    assert not (ledger.models and lost), "a model that was given is lost"
+    if ledger.expires:
+        return
     with closing(sqlite3.connect(Path(store, "store.db"))) as database:
         known = dict(database.execute("SELECT id, state FROM ids"))
     for name in ledger.waiting:
@@ -109,18 +135,32 @@ def check_ledger(ledger, judge, store):
 class Life:
     """A store, the servers it has one after the other, and what they were told."""
 
-    def __init__(self, launcher, folder, draw, *, plain=False, store=None, options=()):
+    def __init__(
+        self,
+        launcher,
+        folder,
+        draw,
+        *,
+        plain=False,
+        store=None,
+        options=(),
+        keep=True,
+        expires=False,
+    ):
         self.launcher, self.folder, self.draw = launcher, Path(folder), draw
         self.model = make_model(folder, plain=plain)
         self.store = store or self.folder / "store"
-        self.options = [
-            "--keep-events",
-            "--snapshot-every",
-            str(draw.choice([20, 150, 2000])),
-            *options,
-        ]
-        self.ledger, self.judge = Ledger(draw, gaps=not plain), Judge(self.model)
+        self.options = ["--snapshot-every", str(draw.choice([20, 150, 2000])), *options]
+        self.ledger = Ledger(draw, gaps=not plain, expires=expires)
+        self.judge = Judge(self.model)
         self.kills, self.startup = 0, 1.0
+        if keep:
+            self.options.append("--keep-events")
+            other = make_model(folder, plain=plain, name="other")
+            self.ledger.models = [self.model.read_bytes(), other.read_bytes()]
+        else:
+            self.start().end()
+            keep_gone(self.store)
 
     def start(self, **how):
         """Start a server and wait until it answers."""
@@ -162,6 +202,8 @@ class Life:
 
     def check_model(self, server):
         """Compare the model of a server that nobody speaks to with that of the judge."""
+        if self.ledger.expires:  # it learns from rows whose wait ends, whoever speaks to it
+            return
         answer = server.ask("GET", "/model")
         assert answer.status == 200, answer
         file = self.folder / "served.model"
@@ -169,23 +211,35 @@ class Life:
         self.judge.compare(file)
 
     def killed_under_load(self, seconds, how=signal.SIGKILL, **server_how):
-        """Start, compare the model, let clients work, kill, and compare what is left."""
+        """Start, compare the model, let clients work and now and then a reader, then kill."""
         with self.start(**server_how) as server:
             self.check_model(server)
+            reader = self._start_reader() if self.draw.random() < 0.2 else None
             asyncio.run(load(server, self.ledger, seconds, how))
-            server.wait()
+            code = server.wait()
+            assert code == (0 if how == signal.SIGTERM else -how), (code, server.told())
         self.kills += 1
+        if reader is not None:
+            code = self.launcher.wait(reader)
+            assert code == 0, (self.folder / "reader").read_text()
+
+    def _start_reader(self):
+        """Replay the events of a store that is in use."""
+        line = ["replay", self.store, "-o", self.folder / "read.model", "--quiet"]
+        return self.launcher.start(line, self.folder / "reader")
 
     def quiet(self, count=30):
         """A server whose clients all got their answers has the model of the events."""
         with self.start() as server:
             asyncio.run(quiet_load(server, self.ledger, count))
-            file = self.folder / "quiet.model"
+            file, replayed = self.folder / "quiet.model", self.folder / "used.model"
             file.write_bytes(server.ask("GET", "/model").body)
+            run_here(["replay", self.store, "-o", replayed, "--quiet"])
             server.end()
         self.kills += 1
         self.check()
         self.judge.compare(file)
+        self.judge.compare(replayed)
 
     def label_all(self):
         """Let everything that waits be learned from; what was sent is then an event, or refused."""
