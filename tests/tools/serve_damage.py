@@ -89,7 +89,7 @@ def newest_snapshot(life):
     ):
         store = broken_copy(life)
         spoil(snapshots(store)[-1])
-        code, told = life.launcher.run(["serve", "--check", store], life.folder)
+        code, told = life.launcher.run(["serve", "--check", store])
         assert code == 1, told
         served_alike(life, store)
     return "the one before is used"
@@ -161,7 +161,7 @@ def flipped_page(life):
     path = Path(store, DATABASE)
     at = life.draw.randrange(path.stat().st_size)
     flip(path, at)
-    code, told = life.launcher.run(["serve", "--check", store], life.folder)
+    code, told = life.launcher.run(["serve", "--check", store])
     assert "Traceback" not in told, told
     if code:
         with Server(life.launcher, life.model, store, *life.options) as server:
