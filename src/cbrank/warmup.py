@@ -13,6 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from cbrank import kernels
+from cbrank.features import TableEncoder
+from cbrank.features.crosses import Products
 from cbrank.methods import ESTIMATORS
 from cbrank.metrics import ProgressiveAUC
 from cbrank.rankers.base import Ranker
@@ -30,8 +32,8 @@ def steps() -> list[str]:
     Returns
     -------
     list of str
-        One step for each ranker, one for reading files, one for the AUC of a stream; those that
-        take long come first.
+        One step for each ranker, one for reading files, one for encoding tables, one for the AUC of
+        a stream; those that take long come first.
 
     Examples
     --------
@@ -106,8 +108,15 @@ def _read() -> None:
                 scaler.transform(chunk.X)
 
 
+def _encode() -> None:
+    encoder = TableEncoder()
+    table = encoder.read({"age": [1.0, 2.0, 3.0], "city": ["Oslo", "Rome", "Oslo"]})
+    encoder.settle(table)
+    Products(()).of(encoder.encode_dense(table))
+
+
 def _measure() -> None:
     ProgressiveAUC(window=4).update([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.9]).get()
 
 
-_OTHERS = {"reading": _read, "measuring": _measure}
+_OTHERS = {"reading": _read, "encoding": _encode, "measuring": _measure}
