@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from served import HANG, Launcher, Server
+from served import HANG, Server
 from served_clients import make_model
 
 from cbrank.serving import logs
