@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from served import Server
-from served_clients import quiet_load
+from served_clients import make_model, quiet_load
 from served_lives import Life
 
 DATABASE = "store.db"
@@ -134,6 +134,11 @@ def another_program(life):
     return refused(life, store).strip()
 
 
+def another_model(life):
+    other = make_model(life.folder, plain=True, name="another")
+    return refused(life, broken_copy(life), "another model", model=other).strip()
+
+
 def read_only(life):
     with SmallDisk(tempfile.mkdtemp(dir=life.folder), 16) as disk:
         if disk.path:
@@ -186,6 +191,7 @@ DAMAGES = {
     "no database": no_database,
     "text in its place": no_database_at_all,
     "a database of another program": another_program,
+    "the store of another model": another_model,
     "a folder that cannot be written": read_only,
 }
 
