@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from served import HANG, Launcher, Server
+from served import HANG, Server
 from served_clients import make_model
 
 from cbrank.serving import logs
@@ -118,28 +118,27 @@ def test_a_log_that_cannot_be_written_stops_nothing(capsys):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="this is no Linux")
-def test_the_log_of_a_server(tmp_path):
+def test_the_log_of_a_server(launcher, tmp_path):
     tokens = tmp_path / "tokens"
     secret, _ = make(tokens, "learn", "shop")
     tokens.chmod(0o644)
     model = make_model(tmp_path)
     row = {"t": 1, "a": 2.5, "city": SECRET}
-    with Launcher() as launcher:
-        options = "--tokens", tokens, "--log", "requests"
-        with Server(launcher, model, tmp_path / "store", *options) as server:
-            server.wait_ready()
-            headers = {"Authorization": f"Bearer {secret}"}
-            answer = server.ask("POST", "/score", {"rows": [row, row]}, **headers)
-            assert answer.status == 200
-            assert server.ask("GET", f"/{SECRET.replace(' ', '')}?token={secret}").status == 401
-            tokens.write_text("damaged\n")
-            signal_and_wait(server, "tokens not read again")
-            assert server.ask("GET", "/metrics", **headers).status == 200
-            tokens.write_text("")
-            signal_and_wait(server, '"tokens read again"')
-            assert server.ask("GET", "/metrics", **headers).status == 401
-            assert server.end(signal.SIGTERM) == 0
-            told = server.told()
+    options = "--tokens", tokens, "--log", "requests"
+    with Server(launcher, model, tmp_path / "store", *options) as server:
+        server.wait_ready()
+        headers = {"Authorization": f"Bearer {secret}"}
+        answer = server.ask("POST", "/score", {"rows": [row, row]}, **headers)
+        assert answer.status == 200
+        assert server.ask("GET", f"/{SECRET.replace(' ', '')}?token={secret}").status == 401
+        tokens.write_text("damaged\n")
+        signal_and_wait(server, "tokens not read again")
+        assert server.ask("GET", "/metrics", **headers).status == 200
+        tokens.write_text("")
+        signal_and_wait(server, '"tokens read again"')
+        assert server.ask("GET", "/metrics", **headers).status == 401
+        assert server.end(signal.SIGTERM) == 0
+        told = server.told()
     events = [json.loads(line) for line in told.splitlines() if line.startswith("{")]
     assert [each["reason"][:6] for each in events if each["event"] == "tokens"] == ["others"]
     requests = [each for each in events if each["event"] == "request" and each["path"] != "/ping"]

@@ -101,13 +101,11 @@ def test_what_waits_is_answered_before_the_end(launcher, model, tmp_path):
 def test_a_store_is_for_one_process(launcher, model, tmp_path):
     with Server(launcher, model, tmp_path / "store") as server:
         server.wait_ready()
-        code, told = launcher.run(
-            ["serve", model, "--store", tmp_path / "store", "--port", "0"], tmp_path
-        )
+        code, told = launcher.run(["serve", model, "--store", tmp_path / "store", "--port", "0"])
         assert (code, "in use by process" in told) == (1, True)
         taken = server.port
         code, told = launcher.run(
-            ["serve", model, "--store", tmp_path / "other", "--port", str(taken)], tmp_path
+            ["serve", model, "--store", tmp_path / "other", "--port", str(taken)]
         )
         assert (code, f"127.0.0.1:{taken} cannot be listened on" in told) == (1, True)
         assert "Traceback" not in told

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from served import Server
-from served_clients import quiet_load
+from served_clients import make_model, quiet_load
 from served_lives import Life
 
 DATABASE = "store.db"
@@ -89,7 +89,7 @@ def newest_snapshot(life):
     ):
         store = broken_copy(life)
         spoil(snapshots(store)[-1])
-        code, told = life.launcher.run(["serve", "--check", store], life.folder)
+        code, told = life.launcher.run(["serve", "--check", store])
         assert code == 1, told
         served_alike(life, store)
     return "the one before is used"
@@ -134,6 +134,11 @@ def another_program(life):
     return refused(life, store).strip()
 
 
+def another_model(life):
+    other = make_model(life.folder, plain=True, name="another")
+    return refused(life, broken_copy(life), "another model", model=other).strip()
+
+
 def read_only(life):
     with SmallDisk(tempfile.mkdtemp(dir=life.folder), 16) as disk:
         if disk.path:
@@ -161,7 +166,7 @@ def flipped_page(life):
     path = Path(store, DATABASE)
     at = life.draw.randrange(path.stat().st_size)
     flip(path, at)
-    code, told = life.launcher.run(["serve", "--check", store], life.folder)
+    code, told = life.launcher.run(["serve", "--check", store])
     assert "Traceback" not in told, told
     if code:
         with Server(life.launcher, life.model, store, *life.options) as server:
@@ -186,6 +191,7 @@ DAMAGES = {
     "no database": no_database,
     "text in its place": no_database_at_all,
     "a database of another program": another_program,
+    "the store of another model": another_model,
     "a folder that cannot be written": read_only,
 }
 

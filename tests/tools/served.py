@@ -8,6 +8,7 @@ file, and the largest file it may write.
 import asyncio
 import contextlib
 import ctypes
+import itertools
 import json
 import os
 import queue
@@ -47,6 +48,7 @@ class Launcher:
             stdout=subprocess.PIPE,
             text=True,
         )
+        self._folder, self._words = tempfile.TemporaryDirectory(), itertools.count()
         self._started, self._ends = queue.Queue(), {}
         self._ended = threading.Condition()
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -60,6 +62,7 @@ class Launcher:
         self._reader.join()
         self._process.stdout.close()
         self._process.wait()
+        self._folder.cleanup()
 
     def _read(self):
         for line in self._process.stdout:
@@ -70,6 +73,10 @@ class Launcher:
                     with self._ended:
                         self._ends[int(process)] = int(code)
                         self._ended.notify_all()
+
+    def file(self):
+        """Return a file for the words of a command."""
+        return Path(self._folder.name, f"told {next(self._words)}")
 
     def start(self, line, told, **how):
         """Start a command whose words go to the file `told`; return its process."""
@@ -87,9 +94,9 @@ class Launcher:
         with self._ended:
             return process in self._ends
 
-    def run(self, line, folder):
+    def run(self, line):
         """Run a command to its end; return its code and what it said."""
-        told = Path(folder, "told")
+        told = self.file()
         code = self.wait(self.start(line, told))
         return code, told.read_text()
 
@@ -105,7 +112,7 @@ class Server:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         self._launcher = launcher
-        self._told = Path(tempfile.mkdtemp(), "told")
+        self._told = launcher.file()
         line = ["serve", model, "--store", store, "--port", self.port, *options]
         self.process = launcher.start(line, self._told, **how)
 
