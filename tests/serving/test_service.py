@@ -371,6 +371,29 @@ def test_rows_that_cannot_be_learned_change_nothing_and_fail_again_in_a_replay(
     assert replay(tmp_path / "store")[0].to_bytes() == served
 
 
+def test_what_nobody_foresaw_stops_learning_and_a_restart_learns_it(serve, monkeypatch):
+    rows = made_rows(2)
+
+    async def learn(service):
+        with monkeypatch.context() as patch:
+            patch.setattr(Model, "learn_rows", _out_of_memory)
+            refused = await refusal(service.learn(rows))
+        return refused, service.stopped, await service.score(rows)
+
+    refused, stopped, scores = serve(learn)
+    assert (refused.status, "MemoryError" in refused.sentence, len(scores)) == (503, True, 2)
+    assert stopped == refused.sentence
+
+    async def look(service):
+        return int(service.model.ranker.n_seen_.sum()), service.counts.events
+
+    assert serve(look) == (302, 2)
+
+
+def _out_of_memory(*_):
+    raise MemoryError
+
+
 def test_another_model_is_refused_with_the_store_of_the_first(serve, model, tmp_path):
     async def nothing(service):
         pass

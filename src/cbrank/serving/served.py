@@ -42,18 +42,15 @@ class Served:
         return judge(self._frozen, X, with_std=self.with_std, moment=self._moment)
 
     def learn(self, labels: Sequence[str], rows: Sequence[Row]) -> str | None:
-        """Learn from the rows of one chunk; return why not, if that cannot be done.
+        """Learn from the rows of one chunk; return why not, if it is refused.
 
-        The same chunk fails again when events are replayed, and changes nothing then either.
+        It is refused again when events are replayed, and changes nothing then either.
         """
         y = np.array([label == self.labels[1] for label in labels], np.int64)
         try:
             self.model.learn_rows(self.objects.features(rows), y)
         except ValueError as error:
             return str(error)
-        except Exception as error:
-            log.exception("not learned")
-            return f"internal error: {type(error).__name__}: {error}"
         return None
 
 
@@ -66,9 +63,22 @@ def warm_up(served: Served) -> None:
 
 
 def learn_again(served: Served, chunk: list[Event]) -> None:
-    """Learn from events that were learned in one call."""
+    """Learn from events that were learned in one call, or that failed in one.
+
+    Raises
+    ------
+    StoreError
+        If something else went wrong than the rows, such as memory that is not there.
+    """
     rows = [msgspec.json.decode(event.row) for event in chunk]
-    served.learn([event.label for event in chunk], rows)
+    try:
+        served.learn([event.label for event in chunk], rows)
+    except Exception as error:
+        raise StoreError(
+            f"events {chunk[0].number} to {chunk[-1].number} could not be learned from "
+            f"({type(error).__name__}); if there is memory enough, this is a mistake in cbrank: "
+            "please report it."
+        ) from error
 
 
 # The start of a service ---------------------------------------------------------------------------

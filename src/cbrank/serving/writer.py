@@ -321,6 +321,8 @@ class Writer:
         keep = self.settings.keep_events
         try:
             self.store.add_snapshot(served.model, now, given=given is not None, keep_events=keep)
+            if given is not None:  # one more, as of any other model
+                self.store.add_snapshot(served.model, now, given=False, keep_events=keep)
         except (OSError, ValueError, NotStoredError) as error:
             self._give_up(f"a snapshot could not be written ({error})")
             return
