@@ -100,6 +100,25 @@ def test_a_long_path_is_thinned_out():
     assert len(json.dumps(points)) < 20_000
 
 
+@pytest.mark.parametrize("noise", [1.0, math.inf], ids=["a signal", "noise alone"])
+def test_a_stream_that_stays_as_it_is_is_steady(noise):
+    said = set()
+    for seed in range(8):
+        random = np.random.default_rng(seed)
+        X = random.normal(size=(6000, 3))
+        chance = random.normal(size=6000) * (1.0 if math.isinf(noise) else noise)
+        y = (chance + (0.0 if math.isinf(noise) else X[:, 0]) > 1.0).astype(int)
+        ranker = cbrank.CBRanker(C=0.1)
+        for begin in range(0, 6000, 500):
+            ranker.partial_fit(X[begin : begin + 500], y[begin : begin + 500], classes=[0, 1])
+            both = [
+                Interval(getattr(ranker, name), *getattr(ranker, f"{name}interval_"))
+                for name in ("progressive_auc_", "recent_auc_")
+            ]
+            said.add(verdict(*both)[0])
+    assert said == {"steady"}
+
+
 @pytest.mark.parametrize(
     ("recent", "word"),
     [

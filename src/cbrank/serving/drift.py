@@ -15,8 +15,7 @@ Floats = NDArray[np.float64]
 _MEMORY = 1000.0  # rows that `recent_auc_` remembers
 _POINTS = 240  # of a path that is sent to a page
 _NORMAL_95 = 1.959963984540054
-# Standard errors. A page looks for days, and 95% intervals of a steady stream are apart now and then (in
-# 5 of 1,380 windows of a simulation, those of three standard errors in none).
+# Standard errors. A page looks for days, and 95% intervals of a steady stream are apart now and then.
 _SURE = 3.0
 
 
