@@ -105,6 +105,8 @@ def begun(store: Store, given: bytes, path: Path, *, keep_events: bool) -> Serve
     for fault in faults:
         log.warning("damaged snapshot", extra={"facts": {"reason": fault}})
     served = Served(model)
+    if count := store.count_events(snapshot.event):
+        log.info("learning again", extra={"facts": {"events": count}})
     for chunk in store.chunks(snapshot.event):
         learn_again(served, chunk)
     served.refresh()
