@@ -303,9 +303,15 @@ class Store:
         )
         return [(name, _intact(name, row, crc) or b"") for name, row, crc in rows]
 
-    def forget_ids(self, now: float) -> int:
-        """Forget ids that were finished long ago; return how many."""
-        return self._run("DELETE FROM ids WHERE state > 0 AND ends < ?", (now,)).rowcount
+    def forget_ids(self, now: float, most: int) -> int:
+        """Forget ids that were finished long ago, the first first; return the bytes that they took."""
+        found = self._run(
+            "SELECT rowid, length(id) FROM ids WHERE state > 0 AND ends < ? ORDER BY state, ends "
+            "LIMIT ?",
+            (now, most),
+        ).fetchall()
+        self._database.executemany("DELETE FROM ids WHERE rowid = ?", ((row,) for row, _ in found))
+        return sum(length + ID_BYTES for _, length in found)
 
     def next_end(self) -> float | None:
         """Return when the next row's time ends."""

@@ -35,7 +35,9 @@ _ENDED = 1000  # of them that are taken at a time
 _SNAPSHOT_SECONDS = 600.0  # after which a snapshot is made of whatever there is
 _ANSWER_SECONDS = 86400.0  # for which answers to requests with a key are kept
 _ANSWER_BYTES = 2**28  # that they may take
-_TIDY_SECONDS = 60.0
+_ANSWER_LOOK = 60.0  # seconds between two looks at them
+_TIDY_SECONDS = 5.0  # between two looks for what is too old
+_FORGOTTEN = 10_000  # ids that are forgotten at a time, so that nobody waits long
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ class Writer:
         self._fresh: list[tuple[str, Row]] = []
         self._events: list[tuple[int, int, float, str | None, str, bytes]] = []
         self._changed = False
-        self._tidied = self._snapshot_time = self.clock.now()
+        self._tidied = self._looked = self._snapshot_time = self.clock.now()
         self._recount()
         self._since = store.count_events(store.snapshots()[0].event)
 
@@ -246,12 +248,12 @@ class Writer:
 
     def make_room(self, size: int, now: float) -> None:
         """Make sure that so many bytes may wait, or refuse."""
-        room = self.settings.wait_bytes - self.counts.waiting_bytes
-        if size > room:
-            self.store.forget_ids(now + 2 * self.settings.wait)  # all that have their label
-            self.counts.waiting, _, self.counts.waiting_bytes = self.store.waiting()
-            room = self.settings.wait_bytes - self.counts.waiting_bytes
-        if size > room:
+        most, taken = self.settings.wait_bytes - size, self.counts
+        while taken.waiting_bytes > most and (
+            forgotten := self.store.forget_ids(now + 2 * self.settings.wait, _FORGOTTEN)
+        ):  # ids that have their label
+            taken.waiting_bytes -= forgotten
+        if taken.waiting_bytes > most:
             raise Refused(
                 429,
                 f"{self.counts.waiting:,} rows wait for labels, and there is no room for more: send "
@@ -308,9 +310,12 @@ class Writer:
     def _tidy(self, now: float) -> None:
         try:
             with self.store.transaction():
-                self.store.forget_ids(now)
-                self.store.forget_answers(now - _ANSWER_SECONDS, _ANSWER_BYTES)
-            self._recount()
+                forgotten = self.store.forget_ids(now, _FORGOTTEN)
+                if now - self._looked > _ANSWER_LOOK:  # they have to be added up
+                    self._looked = now
+                    self.store.forget_answers(now - _ANSWER_SECONDS, _ANSWER_BYTES)
+            self.counts.waiting_bytes -= forgotten
+            self.counts.store_bytes = self.store.size()
         except NotStoredError as error:
             self._give_up(f"the store could not be written ({error})")
 
