@@ -179,7 +179,9 @@ class Bench:
             Compared("single-row score, 1 connection", "1/s", "echo", 0.6),
             Compared(f"durable single-row learn, {_CONNECTIONS} connections", "1/s", "echo", 0.35),
             Compared(f"learning alone, {_AT_ONCE} rows a call", "rows/s", "echo", None),
-            Compared("1,000-row score", "rows/s", "decision_function, the same dictionaries", 1 / 3),
+            Compared(
+                "1,000-row score", "rows/s", "decision_function, the same dictionaries", 1 / 3
+            ),
             Compared("1,000-row score", "rows/s", "decision_function, a table read before", None),
             Compared("p99 of score, labels at the same rate", "ms", "p99 without", 3.0, most=True),
             Compared("p99 of score, half the most labels", "ms", "p99 without", 3.0, most=True),
