@@ -153,9 +153,9 @@ class Ranker(Stateful):
     ) -> Self:
         """Go on learning from a chunk of a stream, in the order given.
 
-        Any split of a stream into chunks gives the same model, up to rounding. Threads that share a ranker take
-        turns to learn; scores and attributes can be read meanwhile, of weights in the midst of a
-        row. Interrupted (Ctrl-C), a ranker has learned the rows up to some row of the chunk, every
+        Any split of a stream into chunks gives the same model, up to rounding. Threads that share a
+        ranker take turns to learn; scores and attributes can be read meanwhile, of weights in the
+        midst of a row. Interrupted (Ctrl-C), a ranker has learned the rows up to some row of the chunk, every
         learner alike and `n_seen_` in all, and goes on from there; interrupted in its first chunk,
         nothing.
 
