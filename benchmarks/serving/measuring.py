@@ -20,7 +20,7 @@ from cbrank.training import Model
 
 _CONNECTIONS = 64
 _MANY = 1000  # rows of a large request
-_AT_ONCE = 32  # rows that the service learns from in one call, if so many wait
+_AT_ONCE = 32  # rows learned in one call without a service, which takes up to twice as many
 _KEPT = 4000  # different rows that are sent, over and over
 _QUIET_RATE = 200.0  # single rows a second while the latency of scores is taken
 _LEARNING = 0.5  # the share of its highest rate at which learning goes on meanwhile

@@ -8,6 +8,7 @@ import hashlib
 import logging
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -220,7 +221,7 @@ class Service:
             return None
         names = [_id(name, at) for at, name in enumerate(ids or [None] * len(rows))]
         if len({*names}) < len(names):
-            twin = next(name for name in names if names.count(name) > 1)
+            [(twin, _)] = Counter(names).most_common(1)
             raise Refused(400, f"two rows have the id {twin!r}: give each its own.")
         return names
 
