@@ -11,7 +11,7 @@ from benchmarks.results_folder import FAST, FAST_10, PLAIN, PLAIN_10, Results
 from benchmarks.targets import Target, targets
 from benchmarks.workloads import Workload
 from cbrank.methods import Look
-from cbrank.plotting import WIDTH, Picture, dots, headed, log_axis, log_y_axis, picture
+from cbrank.plotting import GRID, WIDTH, Picture, dots, headed, log_axis, log_y_axis, picture
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,7 +31,7 @@ _LOOKS = {
     "CBR-diag 10": Look("#332288", "#9a92ea", "s"),
     "CBR-diag default": Look("#332288", "#9a92ea", "d"),
     "CBR-diag 50, one call": Look("#332288", "#9a92ea", "*"),
-    PLAIN: Look("#5b6570", "#a9b3bd", "_"),
+    PLAIN: Look("#5b6570", "#a9b3bd", "P"),
     PLAIN_10: Look("#5b6570", "#a9b3bd", "x"),
     "SGD": Look("#e69f00", "#f0b432", "^"),
     "SGD hinge": Look("#e69f00", "#f0b432", "<"),
@@ -71,7 +71,7 @@ def _ratios(aims: Sequence[Target], folder: Path) -> Picture | None:
     ]
     if not known:
         return None
-    title = "Ratios beside their targets"
+    title = "Ratios beside their targets: what is left of the line is better"
 
     def draw(figure: "Figure") -> None:
         axes = figure.subplots()
@@ -82,16 +82,16 @@ def _ratios(aims: Sequence[Target], folder: Path) -> Picture | None:
         axes.axvline(1.0, color="#5b6570", linewidth=1)
         axes.set_yticks(
             [-at for at in range(len(known))],
-            [f"{aim.text}  {aim.measured:#.3g}" for aim, _ in known],
+            [f"{aim.text.replace('`', '')}  {aim.measured:#.3g}" for aim, _ in known],
             fontsize=6.5,
         )
         headed(figure, title)
-        log_axis(axes, "times the target (log scale): to the left is better")
+        log_axis(axes, "times the target (log scale)")
         axes.grid(visible=True)
         figure.legend(loc="outside lower left", ncols=2, handletextpad=0.2, columnspacing=1)
 
     missed = [aim.text for aim, _ in known if aim.verdict == "missed"]
-    alt = f"{title}: {len(known) - len(missed)} of {len(known)} are met."
+    alt = f"Ratios beside their targets: {len(known) - len(missed)} of {len(known)} are met."
     size = (6.6, 1.2 + 0.17 * len(known))
     return picture(draw, key="ratios", alt=alt, size=size, looks=_LOOKS, folder=folder)
 
@@ -112,8 +112,8 @@ def _roofline(results: Results, folder: Path) -> Picture | None:
         "matrix rate": ("-", [limits.matrix for _ in x]),
         "loads of a product with Sigma": (":", [limits.loads(d) / 4 for d in x]),
         "loads and stores of an update": ("--", [limits.changes(d) / 4 for d in x]),
-        "allowed, 50 buffered": ("-.", [limits.attainable(d, 50, fired) for _, d, fired in known]),
     }
+    allowed = [limits.attainable(d, 50, fired) / 1e9 for _, d, fired in known]
     points = {
         peer: [results.rate(name, peer, of) / 1e9 for name, _, _ in known]
         for peer, of in ((FAST, FAST), (FAST_10, FAST_10), (PLAIN, FAST), (PLAIN_10, FAST_10))
@@ -121,6 +121,7 @@ def _roofline(results: Results, folder: Path) -> Picture | None:
 
     def draw(figure: "Figure") -> None:
         axes = figure.subplots()
+        axes.plot(x, allowed, color=GRID, linewidth=6, label="allowed, 50 buffered")
         for name, (style, y) in lines.items():
             axes.plot(
                 x, [rate / 1e9 for rate in y], style, color="#5b6570", linewidth=1, label=name

@@ -29,6 +29,9 @@ class Learner:
         Whether it learns from all rows at once, in `finish`.
     passes : int
         How often a `batch` learner goes over them.
+    tries : int
+        How often `finish` is timed, of which the shortest counts: after other processes had their
+        turn, a single pass would also measure how long it takes to have the rows in the caches.
     matrices : bool
         Whether matrix products should take most of its time, so that their rate is measured too.
     learned : int or None
@@ -37,6 +40,7 @@ class Learner:
 
     batch = False
     passes = 1
+    tries = 1
     matrices = False
     learned: int | None = None
 
@@ -139,6 +143,8 @@ class CBRByRow(CBR):
 class CBRAtOnce(AtOnce):
     """`CBRanker.fit`, one pass in the order of the rows."""
 
+    tries = 3
+
     def __init__(self, **parameters: Any) -> None:
         from cbrank import CBRanker  # noqa: PLC0415
 
@@ -179,6 +185,8 @@ class SGD(Learner):
 
 class SGDAtOnce(AtOnce):
     """`SGDClassifier.fit`; with more passes the call itself counts for less."""
+
+    tries = 3
 
     def __init__(self, passes: int) -> None:
         from sklearn.linear_model import SGDClassifier  # noqa: PLC0415

@@ -30,12 +30,12 @@ class Work(NamedTuple):
 def work(d: int, M: int, rows: int, updates: int) -> Work:
     """Count what CBR's sweep with full covariance must do.
 
-    Pair by pair, up to 127 columns: a row takes one product with Sigma, 2 d^2 operations for which
+    Pair by pair, for fewer columns than `WORTHWHILE` of the blocked kernel: a row takes one product with Sigma, 2 d^2 operations for which
     Sigma is loaded, and the margins of its M pairs, 3 M d, for which the buffered rows are. A pair
     that fires takes another product, 2 d^2, and a rank-one update, 2 d^2. Updates are applied four
     at a time, so that Sigma is loaded and stored once for four of them.
 
-    In blocks, from 128 columns on: a row takes 2 d^2; a pair that fires takes d^2 for one triangle
+    In blocks, for more columns: a row takes 2 d^2; a pair that fires takes d^2 for one triangle
     of its rank-one matrix, and 8 M d to bring scores and products of both buffers up to date. What
     is loaded is used many times, so only operations count.
 

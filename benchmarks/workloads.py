@@ -52,13 +52,9 @@ _TEXT = (
     "SGD, ten passes",
     *_LIBRARIES,
 )
-_SWEEPS = ("CBR 50, no averaging", "Plain loop 50", "CBR 10, no averaging", "Plain loop 10")
-_DIMENSION = (
-    *_SWEEPS,
-    "CBR-diag 50",
-    "SGD averaged",
-    "River LR",
-)
+_WIDE_SWEEPS = ("CBR 50, no averaging", "Plain loop 50", "CBR 10, no averaging")
+_SWEEPS = (*_WIDE_SWEEPS, "Plain loop 10")
+_OTHERS = ("CBR-diag 50", "SGD averaged", "River LR")
 _LENGTH = ("CBR 50", "CBR 10", "CBR-diag 50", "SGD averaged", "River LR")
 
 _CHUNK_ROWS = {
@@ -66,6 +62,9 @@ _CHUNK_ROWS = {
     2000: 256, 5000: 256,
 }  # fmt: skip
 """Rows of a chunk by features, few enough for the slowest peer."""
+
+_WITH_OTHERS = {8, 20, 54, 200, 500, 1000, 2000, 5000}
+"""Numbers of features at which other libraries learn too."""
 
 SHORT = 128
 """The most features at which no sweep may be slower than the plain loop, with 10 buffered or 50."""
@@ -221,14 +220,16 @@ def _text(data: str, ends: tuple[int, ...]) -> Workload:
 
 
 def _dimension(d: int, rows: int, noise: str) -> Workload:
+    sweeps = _SWEEPS if d <= SHORT or noise == "third" else _WIDE_SWEEPS
+    others = _OTHERS if noise != "third" and d in _WITH_OTHERS else ()
     return Workload(
         name=f"d{d}-{noise}",
         title=f"{d:,} features, " + ("a third fires" if noise == "third" else noise),
         group="dimension",
-        peers=_SWEEPS if noise == "third" else _DIMENSION,
+        peers=(*sweeps, *others),
         load=partial(_synthetic, d, noise),
         ends=_chunks(200, rows, 5 if d <= 1000 else 3),
-        repeats=5 if d <= 54 else 3 if d <= SHORT else 1,
+        repeats=3 if d <= SHORT else 1,
         quick=_chunks(200, max(rows // 5, 60), 3) if d in {20, 54, 200, 1000} else (),
         extra=(d / 500) ** 2,
     )
