@@ -5,7 +5,8 @@ This is the one place where the work of CBR's sweep with full covariance is coun
 
 from typing import Any, NamedTuple
 
-_AT_A_TIME = 4  # rank-one updates of Sigma that one pass over it applies
+# Products with Sigma, and rank-one updates of it, that are made in one pass over it.
+_PRODUCTS, _UPDATES = 2, 4
 _BYTES = 8.0  # of a number
 
 
@@ -32,8 +33,9 @@ def work(d: int, M: int, rows: int, updates: int) -> Work:
 
     Pair by pair, for fewer columns than `WORTHWHILE` of the blocked kernel: a row takes one product with Sigma, 2 d^2 operations for which
     Sigma is loaded, and the margins of its M pairs, 3 M d, for which the buffered rows are. A pair
-    that fires takes another product, 2 d^2, and a rank-one update, 2 d^2. Updates are applied four
-    at a time, so that Sigma is loaded and stored once for four of them.
+    that fires takes another product, 2 d^2, and a rank-one update, 2 d^2. Products are made for two
+    pairs at a time and updates for four, so that Sigma is loaded once for two products, and loaded
+    and stored once for four updates.
 
     In blocks, for more columns: a row takes 2 d^2; a pair that fires takes d^2 for one triangle
     of its rank-one matrix, and 8 M d to bring scores and products of both buffers up to date. What
@@ -57,7 +59,7 @@ def work(d: int, M: int, rows: int, updates: int) -> Work:
     Examples
     --------
     >>> work(10, 5, rows=1, updates=4)
-    Work(operations=1950.0, loaded=4400.0, changed=800.0)
+    Work(operations=1950.0, loaded=2800.0, changed=800.0)
     """
     from cbrank.kernels.blocked import WORTHWHILE  # noqa: PLC0415
 
@@ -66,8 +68,8 @@ def work(d: int, M: int, rows: int, updates: int) -> Work:
         return Work(rows * 2.0 * matrix + updates * (matrix + 8.0 * M * d), 0.0, 0.0)
     return Work(
         operations=rows * (2.0 * matrix + 3.0 * M * d) + updates * 4.0 * matrix,
-        loaded=_BYTES * (rows * (matrix + M * d) + updates * matrix),
-        changed=_BYTES * updates * matrix / _AT_A_TIME,
+        loaded=_BYTES * (rows * (matrix + M * d) + updates * matrix / _PRODUCTS),
+        changed=_BYTES * updates * matrix / _UPDATES,
     )
 
 
