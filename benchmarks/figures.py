@@ -67,7 +67,7 @@ def _ratios(aims: Sequence[Target], folder: Path) -> Picture | None:
         (aim, aim.measured / aim.limit if aim.sign in "≤<" else aim.limit / aim.measured)
         for aim in aims
         if "/" in aim.text or "share" in aim.text
-        if aim.verdict != "not measured"
+        if aim.verdict in {"met", "missed"}
     ]
     if not known:
         return None

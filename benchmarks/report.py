@@ -15,13 +15,12 @@ from benchmarks.tables import (
     number,
     one_hot_table,
     peer_table,
-    short,
     single_table,
     start_table,
     target_table,
     text,
 )
-from benchmarks.targets import targets
+from benchmarks.targets import short, targets
 from cbrank.atomic import atomic_write_text
 from cbrank.plotting import Picture
 from cbrank.tables import ABSENT, Row, Table, markdown
@@ -61,8 +60,8 @@ def summary(folder: ResultsFolder) -> str:
     results = Results(folder)
     aims, lines = targets(results), []
     for target in aims:
-        limit = f"{target.sign} {short(target.limit)}"
-        lines.append(f"{target.text:<70}{short(target.measured):>9}{limit:>12}  {target.verdict}")
+        measured = f"{target.text:<72}{short(target.measured):>9}{target.aim:>12}"
+        lines.append(f"{measured}  {target.verdict}".rstrip())
     for row in missing_table(results).rows:
         lines.append(f"{row.name} on {row.cells[0].text}: {row.cells[1].text}")
     return "\n".join([*lines, *history.worse(folder, aims)])

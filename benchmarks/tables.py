@@ -6,7 +6,7 @@ from statistics import median
 from benchmarks.interleaved import Result
 from benchmarks.results_folder import FAST, FAST_10, PLAIN, PLAIN_10, Results
 from benchmarks.single_rows import CALLERS, KINDS
-from benchmarks.targets import Target
+from benchmarks.targets import Target, short
 from benchmarks.workloads import Workload
 from cbrank.tables import ABSENT, Cell, Row, Table, fixed
 
@@ -14,7 +14,7 @@ from cbrank.tables import ABSENT, Cell, Row, Table, fixed
 def target_table(aims: list[Target]) -> Table:
     """Set targets beside what was measured."""
     rows = [
-        Row(aim.text, (text(f"{aim.sign} {short(aim.limit)}"), number(aim.measured),
+        Row(aim.text, (text(aim.aim or ABSENT), number(aim.measured),
                        text(aim.verdict)))
         for aim in aims
     ]  # fmt: skip
@@ -132,8 +132,8 @@ def brief_tables(results: Results) -> list[Table]:
             key="service",
             title="The service",
             note=(
-                "Requests with one row a second, 64 connections, beside an endpoint that echoes them "
-                "on the same stack. `make serving` measures more."
+                "Requests a second, each with one row, over 64 connections, beside an endpoint that "
+                "echoes them on the same stack. `make serving` measures more."
             ),
             corner="",
             columns=("`cbrank serve`", "echo", "ratio"),
@@ -321,10 +321,3 @@ def number(value: float) -> Cell:
 
 def _seconds(value: float | None) -> Cell:
     return Cell(text=ABSENT if value is None else f"{value:.1f}")
-
-
-def short(value: float) -> str:
-    """Write a number with three significant digits."""
-    if math.isnan(value):
-        return ABSENT
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:#.3g}".rstrip(".")

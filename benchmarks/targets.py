@@ -9,6 +9,7 @@ from statistics import median
 from benchmarks.results_folder import FAST, FAST_10, PLAIN, PLAIN_10, Results
 from benchmarks.single_rows import FEATURES
 from benchmarks.workloads import SHORT
+from cbrank.tables import ABSENT
 
 _ORDER = {"≥": operator.ge, ">": operator.gt, "≤": operator.le, "<": operator.lt}
 _SCALINGS = (("covtype-raw", "covtype raw"), ("covtype-standard", "covtype standardised"))
@@ -25,7 +26,7 @@ class Target:
     sign : {"≥", ">", "≤", "<"}
         How it should compare with the limit.
     limit, measured : float
-        The numbers; NaN if not measured.
+        The numbers; NaN if there is no limit, or if it was not measured.
     noise : float
         By what share of itself the number may change from run to run without meaning anything.
     """
@@ -37,10 +38,17 @@ class Target:
     noise: float = 0.2
 
     @property
+    def aim(self) -> str:
+        """The limit, as text; empty if there is none."""
+        return "" if math.isnan(self.limit) else f"{self.sign} {short(self.limit)}"
+
+    @property
     def verdict(self) -> str:
         """Whether the target is met."""
-        if math.isnan(self.measured) or math.isnan(self.limit):
+        if math.isnan(self.measured):
             return "not measured"
+        if math.isnan(self.limit):
+            return ""
         return "met" if _ORDER[self.sign](self.measured, self.limit) else "missed"
 
     def worse(self, before: float) -> bool:
@@ -48,6 +56,13 @@ class Target:
         if self.sign in "≥>":
             return self.measured < before * (1.0 - self.noise)
         return self.measured > before * (1.0 + self.noise)
+
+
+def short(value: float) -> str:
+    """Write a number with three significant digits."""
+    if math.isnan(value):
+        return ABSENT
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:#.3g}".rstrip(".")
 
 
 def targets(results: Results) -> list[Target]:
@@ -143,7 +158,15 @@ def _auto_targets(results: Results) -> Iterator[Target]:
 
 
 def _brief_targets(results: Results) -> Iterator[Target]:
-    """Yield what is aimed at where commands of their own measure in depth."""
+    """Yield what commands of their own measure in depth, and aim at."""
+    for stream in ("elec", "weather"):
+        ours, other = ({"stream": stream, "method": name} for name in ("cbr-row", "river-lr"))
+        ratio = results.line_ratio("streams", ours, other)
+        text = f"{stream}: time, CBR row by row / River LR, predict and learn"
+        yield Target(text, "≤", math.nan, ratio)
+    for peer, title in (("lightgbm", "LightGBM"), ("river-arf", "River ARF")):
+        ratio = results.line_ratio("curves", {"method": "curves"}, {"method": peer})
+        yield Target(f"adult: time, curves / {title}", "≤", math.nan, ratio)
     for request, limit in (("score", 0.6), ("durable learn", 0.35)):
         pairs = [
             pair for line in results.lines("service", request=request) for pair in line["pairs"]
