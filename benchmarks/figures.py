@@ -110,8 +110,8 @@ def _roofline(results: Results, folder: Path) -> Picture | None:
     x = [d for _, d, _ in known]
     lines = {
         "matrix rate": ("-", [limits.matrix for _ in x]),
-        "loads of a product with Sigma": (":", [limits.loads(d) / 4 for d in x]),
-        "loads and stores of an update": ("--", [limits.changes(d) / 4 for d in x]),
+        "loads, one product at a time": (":", [limits.loads(d) / 4 for d in x]),
+        "loads and stores, one update at a time": ("--", [limits.changes(d) / 4 for d in x]),
     }
     allowed = [limits.attainable(d, 50, fired) / 1e9 for _, d, fired in known]
     points = {
