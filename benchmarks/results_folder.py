@@ -268,6 +268,13 @@ class Results:
         found: list[dict[str, Any]] = self.folder.measured(measurement) or []
         return [line for line in found if all(line[name] == it for name, it in wanted.items())]
 
+    def single_ratio(self, caller: str, kind: str) -> float:
+        """Return the time of a call with one row divided by that of River's regression."""
+        ours, theirs = (
+            self.lines("single-rows", caller=name, kind=kind) for name in (caller, "River LR")
+        )
+        return float(ours[0]["cost"] / theirs[0]["cost"]) if ours and theirs else math.nan
+
     def line_ratio(self, measurement: str, one: dict[str, str], other: dict[str, str]) -> float:
         """Return the cost of one line divided by that of another, the median over rounds."""
         ours, theirs = self.lines(measurement, **one), self.lines(measurement, **other)

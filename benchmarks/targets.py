@@ -126,8 +126,7 @@ def _single_targets(results: Results) -> Iterator[Target]:
         ("ask", 2.0, "`predict_proba` / River LR's `predict_proba_one`"),
         ("both", both, "the two in turns / River LR's"),
     ):
-        one, other = {"caller": "CBR 10", "kind": kind}, {"caller": "River LR", "kind": kind}
-        ratio = results.line_ratio("single-rows", one, other)
+        ratio = results.single_ratio("CBR 10", kind)
         yield Target(f"One row of {FEATURES} columns: {words}", "≤", limit, ratio)
 
 
