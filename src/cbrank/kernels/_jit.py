@@ -42,6 +42,15 @@ def jit(function: Function, **others: Any) -> Function:
     return numba.njit(**options)(function)  # type: ignore[no-any-return]
 
 
+def inlined(function: Function) -> Function:
+    """Compile a function into those that call it, where it counts no references to arrays.
+
+    Numba counts those to each array of each tuple that a function is given, which takes longer than a
+    short row does. Such a function must make no array, and return none but to one of its kind.
+    """
+    return jit(function, forceinline=True, _nrt=False)
+
+
 def exact_jit(function: Function) -> Function:
     """Compile a function that kernels call, whose sums are added up in the order in which they stand."""
     return jit(function, fastmath=False)

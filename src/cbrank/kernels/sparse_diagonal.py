@@ -7,15 +7,19 @@ update the model. So each pair goes through three tests, from cheap to exact:
    the score of b by alpha z' S b, S being the diagonal of variances: at most alpha |z| |b| in the
    norm of S. The sum of these moves so far is the *drift*. A pair that meets its constraint even
    if the score of b has moved by all the drift since then is skipped.
-2. One walk over b: its score now, and |x - b|^2 from |x|^2, up to a bound of the rounding error.
+2. The score of b as it is, and nothing else of it: one number for each non-zero.
 3. The exact margin and variance, and the update.
 
 Where neither row of a pair has negative values (counts, tf-idf) the bounds are tighter:
-|x - b|^2 <= |x|^2 + |b|^2, and an update raises the scores of such rows by its x only and
-lowers them by its b only. Hence one drift for each direction, beside the one for any row.
+|x - b|^2 <= |x|^2 + |b|^2, and an update by a positive row p and a negative row n raises the
+scores of such rows by p only and lowers them by n only. A buffered negative row is in doubt for
+what raises its score, a positive one for what lowers it. Hence one drift for each class, beside the
+one for rows with negative values.
 
 The numbers of a feature lie side by side in memory. One of them, PLACE, says where the feature stands
-in the new row x, or is 0; the features of x itself are worked on in short contiguous arrays.
+in the new row x, from 1, or is 0. The mean and the variance of the features of x are worked on in
+short contiguous arrays, and shown in the table after each update; their lag follows at the end of
+the sweep, in one step, since the boost is the same for all updates of a row.
 """
 
 import math
@@ -23,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cbrank.kernels._jit import jit, kernel
+from cbrank.kernels._jit import inlined, jit, kernel
 from cbrank.kernels.buffers import row_weight, store_sparse
 from cbrank.kernels.confidence import (
     DROP,
@@ -40,13 +44,12 @@ from cbrank.kernels.confidence import (
     scw_step,
 )
 from cbrank.kernels.diagonal import may_be_wide, shift_of
-from cbrank.kernels.prequential import foretell_both_sparse
+from cbrank.kernels.prequential import note_both
 
 MU, VARIANCE, LAG, PLACE = range(4)
-# Places in `drift`: by which scores of rows without negative values may have fallen and risen, and by
-# which that of any row may have done either. The first two are 0 and 1 as the classes are: the new row
-# of an update pulls scores towards its own class.
-_AGAINST, _ALONG, _EITHER = range(3)
+# Places in `drift`: by which scores of negative rows may have risen, by which those of positive ones may
+# have fallen, both of rows without negative values, and by which that of any row may have moved.
+_EITHER = 2
 # The drift since some time is a difference of two long sums: their rounding errors are added to it.
 _ROUNDING = 4.0 * EPSILON
 # Rounding error of the difference of two scores, as a share of their sizes: that of a sum of some
@@ -58,131 +61,150 @@ class _Known(NamedTuple):
     """What is known of the buffered rows, by class and slot."""
 
     score: np.ndarray  # mu . b when it was last computed
-    rise: np.ndarray  # the drift by which scores may rise, at that time
-    fall: np.ndarray  # the drift by which scores may fall, at that time
+    drift: np.ndarray  # its drift at that time
     norm: np.ndarray  # upper bound of |b|
     positive: np.ndarray  # whether no value is negative
 
 
 class _Row(NamedTuple):
-    """The new row and the numbers of its features.
+    """The new row x in a pair, and the numbers of its features."""
 
-    Places count from 1. Place 0 has the value 0 and is that of features which x lacks, so that
-    looking one up needs no branch.
-    """
-
-    value: np.ndarray
-    z: np.ndarray  # x - b in the features of x; equal to `value` between two pairs
+    z: np.ndarray  # x - b in the features of x; equal to x between two pairs
     mu: np.ndarray
     variance: np.ndarray
-    lag: np.ndarray
+    first: np.ndarray  # mu before the row
 
 
-@jit
-def _take(features, indices, values, x):
-    """Copy a new row and the numbers of its features into `x`, and write down their places."""
+class _Other(NamedTuple):
+    """The buffered row b in a pair, as the last test leaves it."""
+
+    value: np.ndarray  # 0 in the features of x
+    variance: np.ndarray
+    shared: np.ndarray  # places in x of the features that both have
+
+
+@inlined
+def _take(features, indices, values, x, held):
+    """Copy the numbers of the features of a new row into `x`, and write down their places.
+
+    Return the scores of the row by mean, by lag and by the held weights, its squared norm and whether
+    no value is negative.
+    """
+    score, more, tested, square = 0.0, 0.0, 0.0, 0.0
+    below = 0.0  # a sum, not a flag: no branch, so the loop vectorises
     for k in range(indices.size):
-        i, place = indices[k], k + 1
-        x.value[place] = x.z[place] = values[k]
-        x.mu[place], x.variance[place] = features[i, MU], features[i, VARIANCE]
-        x.lag[place] = features[i, LAG]
-        features[i, PLACE] = place
-
-
-@jit
-def _give_back(features, indices, x):
-    """Copy the numbers of the features back from `x`."""
+        i = np.uint32(indices[k])
+        x.mu[k] = x.first[k] = features[i, MU]
+        x.variance[k] = features[i, VARIANCE]
+        features[i, PLACE] = k + 1
+        more += features[i, LAG] * values[k]
+        tested += held[i] * values[k]
     for k in range(indices.size):
-        i, place = indices[k], k + 1
-        features[i, MU], features[i, VARIANCE] = x.mu[place], x.variance[place]
-        features[i, LAG] = x.lag[place]
+        x.z[k] = values[k]
+        score += x.mu[k] * values[k]
+        square += x.variance[k] * values[k] * values[k]
+        below += abs(values[k]) - values[k]
+    return score, more, tested, square, below == 0.0
 
 
-@jit
-def _reset(x, n):
-    """Set z back to the values of x, for the next pair."""
-    for k in range(1, n + 1):
-        x.z[k] = x.value[k]
+@inlined
+def _show(features, indices, x):
+    """Copy the mean and the variance of the features of x into the table."""
+    for k in range(indices.size):
+        i = np.uint32(indices[k])
+        features[i, MU], features[i, VARIANCE] = x.mu[k], x.variance[k]
 
 
-@jit
-def _weigh_new(x, n):
-    """Return the score of the new row, its squared norm and whether no value is negative."""
-    score, square, below = 0.0, 0.0, 0.0  # a sum, not a flag: no branch, so the loop vectorises
-    for k in range(1, n + 1):
-        score += x.mu[k] * x.value[k]
-        square += x.variance[k] * x.value[k] * x.value[k]
-        below += abs(x.value[k]) - x.value[k]
-    return score, square, below == 0.0
+@inlined
+def _let_go(features, indices, x, boost):
+    """Bring the lag of the features of x up to date; a saved or copied model must hold no places."""
+    for k in range(indices.size):
+        i = np.uint32(indices[k])
+        features[i, LAG] -= boost * (x.mu[k] - x.first[k])
+        features[i, PLACE] = 0.0
 
 
-@jit
-def _weigh(features, indices, values):
-    """Return the score of a buffered row and its squared norm."""
+@inlined
+def _weigh_new(x, values):
+    """Return the score of the new row and its squared norm."""
     score, square = 0.0, 0.0
-    for k in range(indices.size):
-        i, value = indices[k], values[k]
-        score += features[i, MU] * value
-        square += features[i, VARIANCE] * value * value
+    for k in range(values.size):
+        score += x.mu[k] * values[k]
+        square += x.variance[k] * values[k] * values[k]
     return score, square
 
 
-@jit
-def _weigh_pair(features, b_indices, b_values, x):
-    """Return the score of a buffered row, and |x - b|^2 - |x|^2."""
-    score, change = 0.0, 0.0
-    for k in range(b_indices.size):
-        i, b = b_indices[k], b_values[k]
-        score += features[i, MU] * b
-        change += features[i, VARIANCE] * b * (b - 2.0 * x.value[int(features[i, PLACE])])
-    return score, change
+@inlined
+def _score(features, indices, values):
+    """Return the score of a buffered row."""
+    score = 0.0
+    for k in range(indices.size):
+        score += features[np.uint32(indices[k]), MU] * values[k]
+    return score
 
 
-@jit
-def _look_closely(features, b_indices, b_values, x, n, shift):
-    """Return mu.z and the sum of z_i^2 / (G_i + shift); leave x - b in `x.z` for the update."""
-    ahead, total = 0.0, 0.0
-    for k in range(b_indices.size):
-        i, b = b_indices[k], b_values[k]
-        place, variance = int(features[i, PLACE]), features[i, VARIANCE]
-        if place > 0:
-            x.z[place] -= b
-        else:
-            ahead -= features[i, MU] * b
-            total += b * b * variance / (1.0 + shift * variance)
-    for k in range(1, n + 1):
+@inlined
+def _look_closely(features, indices, values, b, x, n, shift):
+    """Return mu.z, the sum of z_i^2 / (G_i + shift), and how many features both rows have.
+
+    Leaves x - b in `x.z` and `b` for the update.
+    """
+    ahead, total, shared = 0.0, 0.0, np.uint32(0)
+    for k in range(indices.size):  # no branch: which features are shared cannot be foreseen
+        i, value = np.uint32(indices[k]), values[k]
+        place = features[i, PLACE]
+        alone = value if place == 0.0 else 0.0
+        b.value[k], b.variance[k], b.shared[shared] = alone, features[i, VARIANCE], k
+        shared += np.uint32(place > 0.0)
+        ahead -= features[i, MU] * alone
+    for k in range(shared):
+        at = b.shared[k]
+        place = int(features[np.uint32(indices[at]), PLACE]) - 1
+        x.z[place] -= values[at]
+        b.shared[k] = place
+    for k in range(indices.size):
+        total += b.value[k] * b.value[k] * b.variance[k] / (1.0 + shift * b.variance[k])
+    for k in range(n):
         ahead += x.mu[k] * x.z[k]
         total += x.z[k] * x.z[k] * x.variance[k] / (1.0 + shift * x.variance[k])
-    return ahead, total
+    return ahead, total, shared
+
+
+@inlined
+def _reset(x, values, b, shared):
+    """Set z back to the values of x, for the next pair."""
+    for k in range(shared):
+        place = b.shared[k]
+        x.z[place] = values[place]
 
 
 @jit
-def _narrow(features, indices, b_indices, b_values, x):
+def _narrow(features, indices, b_indices, b, x, boost):
     """Narrow the weights that are too wide for a pair (see ``confidence``); say if there were any.
 
-    `x.z` is as `_look_closely` leaves it.
+    `x` and `b` are as `_look_closely` leaves them.
     """
     any_narrowed = False
     for k in range(b_indices.size):
-        i = b_indices[k]
-        factor = narrowed(b_values[k], features[i, VARIANCE]) if features[i, PLACE] == 0.0 else 1.0
+        i, factor = b_indices[k], narrowed(b.value[k], b.variance[k])
         if factor < 1.0:
             any_narrowed = True
             features[i, MU] *= factor
             features[i, LAG] *= factor
             features[i, VARIANCE] *= factor * factor
-    for k in range(1, indices.size + 1):
-        factor = narrowed(x.z[k], x.variance[k])
+    for k in range(indices.size):
+        i, factor = indices[k], narrowed(x.z[k], x.variance[k])
         if factor < 1.0:
             any_narrowed = True
+            features[i, LAG] = factor * (features[i, LAG] - boost * (x.mu[k] - x.first[k]))
             x.mu[k] *= factor
-            x.lag[k] *= factor
+            x.first[k] = x.mu[k]
             x.variance[k] *= factor * factor
-    _give_back(features, indices, x)
+    _show(features, indices, x)
     return any_narrowed
 
 
-@jit
+@inlined
 def _less(variance, eaten, form):
     """Return a variance after an update; `eaten` is the gain times z_i^2 times the variance.
 
@@ -192,180 +214,163 @@ def _less(variance, eaten, form):
     return max(variance * share, SMALLEST_VARIANCE)
 
 
-@jit
-def _fire(features, indices, b_indices, b_values, x, step, gain, form, boost):
-    """Update the mean, lag and variance of every feature of z = x - b (Proposition 2)."""
+@inlined
+def _fire(features, indices, values, b_indices, b, x, step, gain, form, boost):
+    """Update the mean, lag and variance of every feature of z = x - b (Proposition 2).
+
+    Return the score of x and its squared norm.
+    """
     for k in range(b_indices.size):
-        i, b = b_indices[k], b_values[k]
-        if features[i, PLACE] == 0.0:
-            variance = features[i, VARIANCE]
-            change = step * b * variance
-            features[i, MU] -= change
-            features[i, LAG] += boost * change
-            features[i, VARIANCE] = _less(variance, gain * b * b * variance, form)
-    for k in range(1, indices.size + 1):
-        change = step * x.z[k] * x.variance[k]
-        x.mu[k] += change
-        x.lag[k] -= boost * change
+        i, value, variance = np.uint32(b_indices[k]), b.value[k], b.variance[k]
+        change = step * value * variance
+        features[i, MU] -= change
+        features[i, LAG] += boost * change
+        features[i, VARIANCE] = _less(variance, gain * value * value * variance, form)
+    score, square = 0.0, 0.0
+    for k in range(indices.size):
+        x.mu[k] += step * x.z[k] * x.variance[k]
         x.variance[k] = _less(x.variance[k], gain * x.z[k] * x.z[k] * x.variance[k], form)
-    _give_back(features, indices, x)
+        score += x.mu[k] * values[k]
+        square += x.variance[k] * values[k] * values[k]
+    _show(features, indices, x)
+    return score, square
 
 
-@jit
+@inlined
 def _row(buffer, label, slot):
     length = buffer.length[label, slot]
     return buffer.indices[label, slot, :length], buffer.values[label, slot, :length]
 
 
-@jit
-def _is_positive(values):
-    below = 0.0
-    for k in range(values.size):
-        below += abs(values[k]) - values[k]
-    return below == 0.0
-
-
-@jit
+@inlined
 def _bound(square):
     """Return an upper bound of a norm: 1e-9 is far more than the rounding error of its sum."""
     return math.sqrt(square) * (1.0 + 1e-9)
 
 
-@jit
+@inlined
 def _apart(norm, b_norm, both_positive):
-    """Return an upper bound of |x - b|."""
-    return math.sqrt(norm * norm + b_norm * b_norm) if both_positive else norm + b_norm
+    """Return the square of an upper bound of |x - b|."""
+    square = norm * norm + b_norm * b_norm
+    return square if both_positive else square + 2.0 * norm * b_norm
 
 
-@jit
-def _drifts(known, label, slot, drift):
-    """Return the drifts by which the score of a row may have risen and fallen."""
-    if known.positive[label, slot]:
-        return drift[_ALONG], drift[_AGAINST]
-    return drift[_EITHER], drift[_EITHER]
+@inlined
+def _is_met(margin, wanted):
+    """Say whether a margin is at least the root of `wanted`; False if a square overflows."""
+    return margin >= 0.0 and wanted <= margin * margin < math.inf
 
 
-@jit
+@inlined
 def _note(known, label, slot, score, drift):
     known.score[label, slot] = score
-    upward, downward = _drifts(known, label, slot, drift)
-    known.rise[label, slot], known.fall[label, slot] = upward, downward
+    known.drift[label, slot] = drift[label if known.positive[label, slot] else _EITHER]
 
 
-@jit
+@inlined
 def _look(features, buffer, label, slot, known, drift):
     """Compute the score and the norm of a buffered row anew."""
-    score, square = _weigh(features, *_row(buffer, label, slot))
-    _note(known, label, slot, score, drift)
-    known.norm[label, slot] = _bound(square)
+    indices, values = _row(buffer, label, slot)
+    square, below = 0.0, 0.0
+    for k in range(indices.size):
+        square += features[np.uint32(indices[k]), VARIANCE] * values[k] * values[k]
+        below += abs(values[k]) - values[k]
+    known.norm[label, slot], known.positive[label, slot] = _bound(square), below == 0.0
+    _note(known, label, slot, _score(features, indices, values), drift)
 
 
 @jit
 def _look_at_all(features, buffer, known, drift):
-    """Compute the scores and norms of all buffered rows anew."""
     for label in range(2):
         for slot in range(buffer.size[label]):
             _look(features, buffer, label, slot, known, drift)
 
 
-@jit
-def _doubts(known, label, slot, drift):
-    """Return how far the score of a row may have risen and fallen since it was computed."""
-    norm = known.norm[label, slot]
-    upward, downward = _drifts(known, label, slot, drift)
-    rise = (upward * (1.0 + _ROUNDING) - known.rise[label, slot]) * norm
-    return rise, (downward * (1.0 + _ROUNDING) - known.fall[label, slot]) * norm
-
-
-@jit
-def _sweep(indices, label, C, buffer, model, parameters, known, drift, x):
+@inlined
+def _sweep(
+    indices, values, label, C, score, square, positive, buffer, model, parameters, known, drift, x, b
+):
     """Pair the new row with the buffered rows of the other class, oldest first (Algorithm 3).
 
-    Return its score, squared norm and whether it has no negative value, as they are at the end.
+    Return its score and its squared norm, as they are at the end.
     """
-    features, other, sign, n = model.features, 1 - label, 2.0 * label - 1.0, indices.size
-    capacity, phi, form = buffer.length.shape[1], parameters.phi, parameters.form
+    features, other, sign, capacity = model.features, 1 - label, 2.0 * label - 1.0, known.norm.shape[1]
+    phi, form, norm = parameters.phi, parameters.form, _bound(square)
     shift, boost = shift_of(C, form), boost_of(model.tally[ROWS])
-    score, square, positive = _weigh_new(x, n)
     model.tally[PAIRS] += buffer.size[other]
-    for k in range(buffer.size[other]):
-        slot = (buffer.oldest[other] + k) % capacity
-        norm, b_norm = _bound(square), known.norm[other, slot]
+    slot = buffer.oldest[other] - 1
+    for _ in range(buffer.size[other]):
+        slot = slot + 1 if slot + 1 < capacity else 0
+        b_norm, b_score = known.norm[other, slot], known.score[other, slot]
         both_positive = positive and known.positive[other, slot]
         apart = _apart(norm, b_norm, both_positive)
-        rise, fall = _doubts(known, other, slot, drift)
-        doubt = rise if sign > 0.0 else fall
-        doubt += _BLUR * (abs(score) + abs(known.score[other, slot]))
+        moved = drift[other if known.positive[other, slot] else _EITHER] * (1.0 + _ROUNDING)
+        doubt = (moved - known.drift[other, slot]) * b_norm + _BLUR * (abs(score) + abs(b_score))
         # Test 1: by the old score and the drift.
-        if sign * (score - known.score[other, slot]) - doubt >= phi * apart:
+        if _is_met(sign * (score - b_score) - doubt, phi * phi * apart):
             continue
-        # Test 2: by the score as it is, in one walk over b.
+        # Test 2: by the score as it is.
         b_indices, b_values = _row(buffer, other, slot)
-        b_score, change = _weigh_pair(features, b_indices, b_values, x)
+        b_score = _score(features, b_indices, b_values)
         _note(known, other, slot, b_score, drift)
-        margin = sign * (score - b_score) - _BLUR * (abs(score) + abs(b_score))
-        # |x|^2 + change cancels where rows are close: 1e-9 of the bound covers its rounding error.
-        if margin >= phi * math.sqrt(max(square + change, 0.0) + 1e-9 * apart * apart):
+        doubt = _BLUR * (abs(score) + abs(b_score))
+        if _is_met(sign * (score - b_score) - doubt, phi * phi * apart):
             continue
         # Test 3: exactly.
-        ahead, variance = _look_closely(features, b_indices, b_values, x, n, shift)
-        alpha, beta = scw_step(sign * ahead, variance, C, phi)
-        if (
-            alpha > 0.0
-            and may_be_wide(variance, shift)
-            and _narrow(features, indices, b_indices, b_values, x)
-        ):
+        for attempt in range(2):
+            ahead, variance, shared = _look_closely(
+                features, b_indices, b_values, b, x, indices.size, shift
+            )
+            alpha, beta = scw_step(sign * ahead, variance, C, phi)
+            wide = attempt == 0 and alpha > 0.0 and may_be_wide(variance, shift)
+            if not (wide and _narrow(features, indices, b_indices, b, x, boost)):
+                break
             # The drift does not cover what narrowing does to the mean: all scores are recomputed.
-            _reset(x, n)
             _look_at_all(features, buffer, known, drift)
-            score, square, _ = _weigh_new(x, n)
+            _reset(x, values, b, shared)
+            score, square = _weigh_new(x, values)
             norm, b_norm = _bound(square), known.norm[other, slot]
             apart = _apart(norm, b_norm, both_positive)
-            ahead, variance = _look_closely(features, b_indices, b_values, x, n, shift)
-            alpha, beta = scw_step(sign * ahead, variance, C, phi)
         if alpha > 0.0:
             gain = scw_information(alpha, variance, phi) if form == PRECISION else beta
-            _fire(features, indices, b_indices, b_values, x, sign * alpha, gain, form, boost)
+            score, square = _fire(
+                features, indices, values, b_indices, b, x, sign * alpha, gain, form, boost
+            )
             model.tally[UPDATES] += 1
             # The mean moves by alpha y S (x - b): the score of a row without negative values goes
             # in the direction of y by at most alpha |x| |row|, the other way by alpha |b| |row|.
-            drift[label] += alpha * (norm if both_positive else apart)
-            drift[other] += alpha * (b_norm if both_positive else apart)
-            drift[_EITHER] += alpha * apart
-            score, square, _ = _weigh_new(x, n)
-        _reset(x, n)
-    return score, square, positive
+            drift[other] += alpha * (norm if both_positive else math.sqrt(apart))
+            drift[label] += alpha * (b_norm if both_positive else math.sqrt(apart))
+            drift[_EITHER] += alpha * math.sqrt(apart)
+            norm = _bound(square)
+        _reset(x, values, b, shared)
+    _let_go(features, indices, x, boost)
+    return score, square
 
 
 @kernel
 def learn(X, labels, weights, order, buffer, model, parameters, trail):
     """Learn from the sparse rows `order` of `X`, in that order (Algorithm 1)."""
-    features, shape, room = model.features, buffer.length.shape, buffer.values.shape[2] + 1
-    known = _Known(
-        np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape, np.bool_)
-    )  # fmt: skip
-    x = _Row(np.zeros(room), np.zeros(room), np.zeros(room), np.zeros(room), np.zeros(room))
+    features, shape, room = model.features, buffer.length.shape, buffer.values.shape[2]
+    known = _Known(np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape, np.bool_))
+    x = _Row(np.empty(room), np.empty(room), np.empty(room), np.empty(room))
+    b = _Other(np.empty(room), np.empty(room), np.empty(room, np.int32))
     drift = np.zeros(3)
-    for label in range(2):
-        for slot in range(buffer.size[label]):
-            known.positive[label, slot] = _is_positive(_row(buffer, label, slot)[1])
     _look_at_all(features, buffer, known, drift)
     at = 0
     for row in order:
         if weights[row] > 0.0:
             label, begin, end = labels[row], X.indptr[row], X.indptr[row + 1]
             indices, values = X.indices[begin:end], X.values[begin:end]
-            per_lag = per_lag_of(model.tally)
-            foretell_both_sparse(trail, at, indices, values, label, features, per_lag)
+            score, more, tested, square, positive = _take(features, indices, values, x, trail.held)
+            note_both(trail, at, label, score, more, per_lag_of(model.tally), tested)
             slot = store_sparse(buffer, label, indices, values, parameters.reservoir)
             at += 1
             C = parameters.C * row_weight(buffer, label, weights[row], parameters.balanced)
-            _take(features, indices, values, x)
-            score, square, positive = _sweep(
-                indices, label, C, buffer, model, parameters, known, drift, x
-            )
-            for k in range(values.size):  # a saved or copied model must hold no places
-                features[indices[k], PLACE] = 0.0
+            score, square = _sweep(
+                indices, values, label, C, score, square, positive,
+                buffer, model, parameters, known, drift, x, b
+            )  # fmt: skip
             if slot >= 0:
                 known.norm[label, slot], known.positive[label, slot] = _bound(square), positive
                 _note(known, label, slot, score, drift)
