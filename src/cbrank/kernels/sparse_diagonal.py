@@ -17,9 +17,9 @@ what raises its score, a positive one for what lowers it. Hence one drift for ea
 one for rows with negative values.
 
 The numbers of a feature lie side by side in memory. One of them, PLACE, says where the feature stands
-in the new row x, from 1, or is 0. The mean and the variance of the features of x are worked on in
-short contiguous arrays, and shown in the table after each update; their lag follows at the end of
-the sweep, in one step, since the boost is the same for all updates of a row.
+in the new row x, from 1, or is 0. Mean and variance of the features of x are worked on in short
+contiguous arrays. The mean is written back after each update, for the scores of buffered rows; the
+variance and the lag at the end of the sweep, as the boost is the same for all updates of a row.
 """
 
 import math
@@ -108,18 +108,11 @@ def _take(features, indices, values, x, held):
 
 
 @inlined
-def _show(features, indices, x):
-    """Copy the mean and the variance of the features of x into the table."""
-    for k in range(indices.size):
-        i = np.uint32(indices[k])
-        features[i, MU], features[i, VARIANCE] = x.mu[k], x.variance[k]
-
-
-@inlined
 def _let_go(features, indices, x, boost):
-    """Bring the lag of the features of x up to date; a saved or copied model must hold no places."""
+    """Write back what `x` has in hand; a saved or copied model must hold no places."""
     for k in range(indices.size):
         i = np.uint32(indices[k])
+        features[i, VARIANCE] = x.variance[k]
         features[i, LAG] -= boost * (x.mu[k] - x.first[k])
         features[i, PLACE] = 0.0
 
@@ -200,7 +193,7 @@ def _narrow(features, indices, b_indices, b, x, boost):
             x.mu[k] *= factor
             x.first[k] = x.mu[k]
             x.variance[k] *= factor * factor
-    _show(features, indices, x)
+        features[i, MU], features[i, VARIANCE] = x.mu[k], x.variance[k]
     return any_narrowed
 
 
@@ -221,18 +214,22 @@ def _fire(features, indices, values, b_indices, b, x, step, gain, form, boost):
     Return the score of x and its squared norm.
     """
     for k in range(b_indices.size):
-        i, value, variance = np.uint32(b_indices[k]), b.value[k], b.variance[k]
-        change = step * value * variance
+        variance = b.variance[k]
+        b.variance[k] = _less(variance, gain * b.value[k] * b.value[k] * variance, form)
+        b.value[k] *= step * variance
+    for k in range(b_indices.size):
+        i, change = np.uint32(b_indices[k]), b.value[k]
         features[i, MU] -= change
         features[i, LAG] += boost * change
-        features[i, VARIANCE] = _less(variance, gain * value * value * variance, form)
+        features[i, VARIANCE] = b.variance[k]
     score, square = 0.0, 0.0
     for k in range(indices.size):
         x.mu[k] += step * x.z[k] * x.variance[k]
         x.variance[k] = _less(x.variance[k], gain * x.z[k] * x.z[k] * x.variance[k], form)
         score += x.mu[k] * values[k]
         square += x.variance[k] * values[k] * values[k]
-    _show(features, indices, x)
+    for k in range(indices.size):
+        features[np.uint32(indices[k]), MU] = x.mu[k]
     return score, square
 
 
@@ -288,13 +285,31 @@ def _look_at_all(features, buffer, known, drift):
 
 @inlined
 def _sweep(
-    indices, values, label, C, score, square, positive, buffer, model, parameters, known, drift, x, b
+    indices,
+    values,
+    label,
+    C,
+    score,
+    square,
+    positive,
+    buffer,
+    model,
+    parameters,
+    known,
+    drift,
+    x,
+    b,
 ):
     """Pair the new row with the buffered rows of the other class, oldest first (Algorithm 3).
 
     Return its score and its squared norm, as they are at the end.
     """
-    features, other, sign, capacity = model.features, 1 - label, 2.0 * label - 1.0, known.norm.shape[1]
+    features, other, sign, capacity = (
+        model.features,
+        1 - label,
+        2.0 * label - 1.0,
+        known.norm.shape[1],
+    )
     phi, form, norm = parameters.phi, parameters.form, _bound(square)
     shift, boost = shift_of(C, form), boost_of(model.tally[ROWS])
     model.tally[PAIRS] += buffer.size[other]
