@@ -63,6 +63,8 @@ class _Known(NamedTuple):
     score: np.ndarray  # mu . b when it was last computed
     drift: np.ndarray  # its drift at that time
     norm: np.ndarray  # upper bound of |b|
+    variance: np.ndarray  # upper bound of the sum of b_i^2 / (G_i + shift)
+    shift: np.ndarray
     positive: np.ndarray  # whether no value is negative
 
 
@@ -87,10 +89,9 @@ class _Other(NamedTuple):
 def _take(features, indices, values, x, held):
     """Copy the numbers of the features of a new row into `x`, and write down their places.
 
-    Return the scores of the row by mean, by lag and by the held weights, its squared norm and whether
-    no value is negative.
+    Return the scores of the row by lag and by the held weights, and whether no value is negative.
     """
-    score, more, tested, square = 0.0, 0.0, 0.0, 0.0
+    more, tested = 0.0, 0.0
     below = 0.0  # a sum, not a flag: no branch, so the loop vectorises
     for k in range(indices.size):
         i = np.uint32(indices[k])
@@ -101,10 +102,8 @@ def _take(features, indices, values, x, held):
         tested += held[i] * values[k]
     for k in range(indices.size):
         x.z[k] = values[k]
-        score += x.mu[k] * values[k]
-        square += x.variance[k] * values[k] * values[k]
         below += abs(values[k]) - values[k]
-    return score, more, tested, square, below == 0.0
+    return more, tested, below == 0.0
 
 
 @inlined
@@ -118,13 +117,15 @@ def _let_go(features, indices, x, boost):
 
 
 @inlined
-def _weigh_new(x, values):
-    """Return the score of the new row and its squared norm."""
-    score, square = 0.0, 0.0
+def _weigh(x, values, shift):
+    """Return the score of the new row, its squared norm and the sum of x_i^2 / (G_i + shift)."""
+    score, square, variance = 0.0, 0.0, 0.0
     for k in range(values.size):
         score += x.mu[k] * values[k]
-        square += x.variance[k] * values[k] * values[k]
-    return score, square
+        weight = x.variance[k] * values[k] * values[k]
+        square += weight
+        variance += weight / (1.0 + shift * x.variance[k])
+    return score, square, variance
 
 
 @inlined
@@ -208,11 +209,8 @@ def _less(variance, eaten, form):
 
 
 @inlined
-def _fire(features, indices, values, b_indices, b, x, step, gain, form, boost):
-    """Update the mean, lag and variance of every feature of z = x - b (Proposition 2).
-
-    Return the score of x and its squared norm.
-    """
+def _fire(features, indices, b_indices, b, x, step, gain, form, boost):
+    """Update the mean, lag and variance of every feature of z = x - b (Proposition 2)."""
     for k in range(b_indices.size):
         variance = b.variance[k]
         b.variance[k] = _less(variance, gain * b.value[k] * b.value[k] * variance, form)
@@ -222,15 +220,11 @@ def _fire(features, indices, values, b_indices, b, x, step, gain, form, boost):
         features[i, MU] -= change
         features[i, LAG] += boost * change
         features[i, VARIANCE] = b.variance[k]
-    score, square = 0.0, 0.0
     for k in range(indices.size):
         x.mu[k] += step * x.z[k] * x.variance[k]
         x.variance[k] = _less(x.variance[k], gain * x.z[k] * x.z[k] * x.variance[k], form)
-        score += x.mu[k] * values[k]
-        square += x.variance[k] * values[k] * values[k]
     for k in range(indices.size):
         features[np.uint32(indices[k]), MU] = x.mu[k]
-    return score, square
 
 
 @inlined
@@ -246,10 +240,10 @@ def _bound(square):
 
 
 @inlined
-def _apart(norm, b_norm, both_positive):
-    """Return the square of an upper bound of |x - b|."""
-    square = norm * norm + b_norm * b_norm
-    return square if both_positive else square + 2.0 * norm * b_norm
+def _apart(square, b_square, both_positive):
+    """Return an upper bound of |x - b|^2, given those of |x|^2 and |b|^2."""
+    crossed = 0.0 if both_positive else 2.0 * math.sqrt(square) * math.sqrt(b_square)
+    return square + b_square + crossed
 
 
 @inlined
@@ -265,44 +259,56 @@ def _note(known, label, slot, score, drift):
 
 
 @inlined
-def _look(features, buffer, label, slot, known, drift):
-    """Compute the score and the norm of a buffered row anew."""
+def _keep(known, label, slot, score, square, variance, shift, drift):
+    """Keep what is known of a row; 1e-9 is far more than the rounding error of the sums."""
+    known.norm[label, slot] = _bound(square)
+    known.variance[label, slot], known.shift[label, slot] = variance * (1.0 + 1e-9), shift
+    _note(known, label, slot, score, drift)
+
+
+@inlined
+def _variance_of(known, label, slot, shift):
+    """Return an upper bound of the sum of b_i^2 / (G_i + shift), whatever the shift of the one known.
+
+    (G + a) / (G + c) is at most a / c where a is the larger.
+    """
+    variance, known_shift = known.variance[label, slot], known.shift[label, slot]
+    if known_shift <= shift:
+        return variance
+    return min(variance * known_shift / shift, known.norm[label, slot] ** 2)
+
+
+@inlined
+def _look(features, buffer, label, slot, known, shift, drift):
+    """Compute what is known of a buffered row anew."""
     indices, values = _row(buffer, label, slot)
-    square, below = 0.0, 0.0
+    square, total, below = 0.0, 0.0, 0.0
     for k in range(indices.size):
-        square += features[np.uint32(indices[k]), VARIANCE] * values[k] * values[k]
+        variance = features[np.uint32(indices[k]), VARIANCE]
+        weight = variance * values[k] * values[k]
+        square += weight
+        total += weight / (1.0 + shift * variance)
         below += abs(values[k]) - values[k]
-    known.norm[label, slot], known.positive[label, slot] = _bound(square), below == 0.0
-    _note(known, label, slot, _score(features, indices, values), drift)
+    known.positive[label, slot] = below == 0.0
+    score = _score(features, indices, values)
+    _keep(known, label, slot, score, square, total, shift, drift)
 
 
 @jit
-def _look_at_all(features, buffer, known, drift):
+def _look_at_all(features, buffer, known, shift, drift):
     for label in range(2):
         for slot in range(buffer.size[label]):
-            _look(features, buffer, label, slot, known, drift)
+            _look(features, buffer, label, slot, known, shift, drift)
 
 
 @inlined
 def _sweep(
-    indices,
-    values,
-    label,
-    C,
-    score,
-    square,
-    positive,
-    buffer,
-    model,
-    parameters,
-    known,
-    drift,
-    x,
-    b,
-):
+    indices, values, label, C, score, square, total, positive,
+    buffer, model, parameters, known, drift, x, b
+):  # fmt: skip
     """Pair the new row with the buffered rows of the other class, oldest first (Algorithm 3).
 
-    Return its score and its squared norm, as they are at the end.
+    Return what `_weigh` says of it at the end.
     """
     features, other, sign, capacity = (
         model.features,
@@ -310,7 +316,7 @@ def _sweep(
         2.0 * label - 1.0,
         known.norm.shape[1],
     )
-    phi, form, norm = parameters.phi, parameters.form, _bound(square)
+    phi, form = parameters.phi, parameters.form
     shift, boost = shift_of(C, form), boost_of(model.tally[ROWS])
     model.tally[PAIRS] += buffer.size[other]
     slot = buffer.oldest[other] - 1
@@ -318,18 +324,18 @@ def _sweep(
         slot = slot + 1 if slot + 1 < capacity else 0
         b_norm, b_score = known.norm[other, slot], known.score[other, slot]
         both_positive = positive and known.positive[other, slot]
-        apart = _apart(norm, b_norm, both_positive)
+        most = _apart(total * (1.0 + 1e-9), _variance_of(known, other, slot, shift), both_positive)
         moved = drift[other if known.positive[other, slot] else _EITHER] * (1.0 + _ROUNDING)
         doubt = (moved - known.drift[other, slot]) * b_norm + _BLUR * (abs(score) + abs(b_score))
         # Test 1: by the old score and the drift.
-        if _is_met(sign * (score - b_score) - doubt, phi * phi * apart):
+        if _is_met(sign * (score - b_score) - doubt, phi * phi * most):
             continue
         # Test 2: by the score as it is.
         b_indices, b_values = _row(buffer, other, slot)
         b_score = _score(features, b_indices, b_values)
         _note(known, other, slot, b_score, drift)
         doubt = _BLUR * (abs(score) + abs(b_score))
-        if _is_met(sign * (score - b_score) - doubt, phi * phi * apart):
+        if _is_met(sign * (score - b_score) - doubt, phi * phi * most):
             continue
         # Test 3: exactly.
         for attempt in range(2):
@@ -341,52 +347,56 @@ def _sweep(
             if not (wide and _narrow(features, indices, b_indices, b, x, boost)):
                 break
             # The drift does not cover what narrowing does to the mean: all scores are recomputed.
-            _look_at_all(features, buffer, known, drift)
+            _look_at_all(features, buffer, known, shift, drift)
             _reset(x, values, b, shared)
-            score, square = _weigh_new(x, values)
-            norm, b_norm = _bound(square), known.norm[other, slot]
-            apart = _apart(norm, b_norm, both_positive)
+            score, square, total = _weigh(x, values, shift)
+            b_norm = known.norm[other, slot]
         if alpha > 0.0:
             gain = scw_information(alpha, variance, phi) if form == PRECISION else beta
-            score, square = _fire(
-                features, indices, values, b_indices, b, x, sign * alpha, gain, form, boost
-            )
+            _fire(features, indices, b_indices, b, x, sign * alpha, gain, form, boost)
             model.tally[UPDATES] += 1
             # The mean moves by alpha y S (x - b): the score of a row without negative values goes
             # in the direction of y by at most alpha |x| |row|, the other way by alpha |b| |row|.
-            drift[other] += alpha * (norm if both_positive else math.sqrt(apart))
-            drift[label] += alpha * (b_norm if both_positive else math.sqrt(apart))
-            drift[_EITHER] += alpha * math.sqrt(apart)
             norm = _bound(square)
+            apart = math.sqrt(_apart(norm**2, b_norm**2, both_positive))
+            drift[other] += alpha * (norm if both_positive else apart)
+            drift[label] += alpha * (b_norm if both_positive else apart)
+            drift[_EITHER] += alpha * apart
+            score, square, total = _weigh(x, values, shift)
         _reset(x, values, b, shared)
     _let_go(features, indices, x, boost)
-    return score, square
+    return score, square, total
 
 
 @kernel
 def learn(X, labels, weights, order, buffer, model, parameters, trail):
     """Learn from the sparse rows `order` of `X`, in that order (Algorithm 1)."""
     features, shape, room = model.features, buffer.length.shape, buffer.values.shape[2]
-    known = _Known(np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape, np.bool_))
+    known = _Known(
+        np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape),
+        np.empty(shape, np.bool_)
+    )  # fmt: skip
     x = _Row(np.empty(room), np.empty(room), np.empty(room), np.empty(room))
     b = _Other(np.empty(room), np.empty(room), np.empty(room, np.int32))
-    drift = np.zeros(3)
-    _look_at_all(features, buffer, known, drift)
+    drift, form = np.zeros(3), parameters.form
+    _look_at_all(features, buffer, known, shift_of(parameters.C, form), drift)
     at = 0
     for row in order:
         if weights[row] > 0.0:
             label, begin, end = labels[row], X.indptr[row], X.indptr[row + 1]
             indices, values = X.indices[begin:end], X.values[begin:end]
-            score, more, tested, square, positive = _take(features, indices, values, x, trail.held)
-            note_both(trail, at, label, score, more, per_lag_of(model.tally), tested)
             slot = store_sparse(buffer, label, indices, values, parameters.reservoir)
-            at += 1
             C = parameters.C * row_weight(buffer, label, weights[row], parameters.balanced)
-            score, square = _sweep(
-                indices, values, label, C, score, square, positive,
+            shift = shift_of(C, form)
+            more, tested, positive = _take(features, indices, values, x, trail.held)
+            score, square, total = _weigh(x, values, shift)
+            note_both(trail, at, label, score, more, per_lag_of(model.tally), tested)
+            at += 1
+            score, square, total = _sweep(
+                indices, values, label, C, score, square, total, positive,
                 buffer, model, parameters, known, drift, x, b
             )  # fmt: skip
             if slot >= 0:
-                known.norm[label, slot], known.positive[label, slot] = _bound(square), positive
-                _note(known, label, slot, score, drift)
+                known.positive[label, slot] = positive
+                _keep(known, label, slot, score, square, total, shift, drift)
             model.tally[ROWS] += 1
