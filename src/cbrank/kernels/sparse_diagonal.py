@@ -55,6 +55,9 @@ _ROUNDING = 4.0 * EPSILON
 # Rounding error of the difference of two scores, as a share of their sizes: that of a sum of some
 # thousand terms.
 _BLUR = 1e-12
+# Size of what two scores have in common, as a multiple of their difference: beyond, more than three of
+# its sixteen digits are lost.
+_COMMON = 1e3
 
 
 class _Known(NamedTuple):
@@ -80,8 +83,8 @@ class _Row(NamedTuple):
 class _Other(NamedTuple):
     """The buffered row b in a pair, as the last test leaves it."""
 
-    value: np.ndarray  # 0 in the features of x
-    variance: np.ndarray
+    variance: np.ndarray  # of its weights, but 0 in the features of x
+    change: np.ndarray  # of its weights by an update
     shared: np.ndarray  # places in x of the features that both have
 
 
@@ -138,29 +141,47 @@ def _score(features, indices, values):
 
 
 @inlined
-def _look_closely(features, indices, values, b, x, n, shift):
-    """Return mu.z, the sum of z_i^2 / (G_i + shift), and how many features both rows have.
-
-    Leaves x - b in `x.z` and `b` for the update.
-    """
-    ahead, total, shared = 0.0, 0.0, np.uint32(0)
-    for k in range(indices.size):  # no branch: which features are shared cannot be foreseen
-        i, value = np.uint32(indices[k]), values[k]
-        place = features[i, PLACE]
-        alone = value if place == 0.0 else 0.0
-        b.value[k], b.variance[k], b.shared[shared] = alone, features[i, VARIANCE], k
-        shared += np.uint32(place > 0.0)
-        ahead -= features[i, MU] * alone
-    for k in range(shared):
-        at = b.shared[k]
-        place = int(features[np.uint32(indices[at]), PLACE]) - 1
-        x.z[place] -= values[at]
-        b.shared[k] = place
-    for k in range(indices.size):
-        total += b.value[k] * b.value[k] * b.variance[k] / (1.0 + shift * b.variance[k])
+def _add_up(features, indices, values, b, x, n, shift):
+    """Return mu.z and the sum of z_i^2 / (G_i + shift) over the features of x, from z itself."""
+    ahead, total = 0.0, 0.0
     for k in range(n):
         ahead += x.mu[k] * x.z[k]
         total += x.z[k] * x.z[k] * x.variance[k] / (1.0 + shift * x.variance[k])
+    for k in range(indices.size):
+        if b.variance[k] > 0.0:
+            ahead -= features[np.uint32(indices[k]), MU] * values[k]
+    return ahead, total
+
+
+@inlined
+def _look_closely(features, indices, values, b, x, n, ahead, total, shift):
+    """Return mu.z, the sum of z_i^2 / (G_i + shift), and how many features both rows have.
+
+    `ahead` is the difference of the scores, and `total` the sum of x_i^2 / (G_i + shift). They are put
+    right for the features that both rows have, mostly few; where so much of them is due to these
+    that digits are lost, they are added up anew. Leaves x - b in `x.z`, and `b` for the update.
+    """
+    shared = np.uint32(0)
+    for k in range(indices.size):  # no branch: which features are shared cannot be foreseen
+        i = np.uint32(indices[k])
+        b.variance[k], b.shared[shared] = features[i, VARIANCE], k
+        shared += np.uint32(features[i, PLACE] > 0.0)
+    common, less, more = 0.0, 0.0, 0.0
+    for k in range(shared):
+        at = b.shared[k]
+        place = int(features[np.uint32(indices[at]), PLACE]) - 1
+        b.shared[k], b.variance[at] = place, 0.0
+        weight = x.variance[place] / (1.0 + shift * x.variance[place])
+        common += abs(x.mu[place] * values[at])
+        less += weight * x.z[place] * x.z[place]
+        x.z[place] -= values[at]
+        more += weight * x.z[place] * x.z[place]
+    if common <= _COMMON * abs(ahead) < math.inf and less <= 0.5 * total < math.inf:
+        total += more - less
+    else:
+        ahead, total = _add_up(features, indices, values, b, x, n, shift)
+    for k in range(indices.size):
+        total += values[k] * values[k] * b.variance[k] / (1.0 + shift * b.variance[k])
     return ahead, total, shared
 
 
@@ -173,14 +194,14 @@ def _reset(x, values, b, shared):
 
 
 @jit
-def _narrow(features, indices, b_indices, b, x, boost):
+def _narrow(features, indices, b_indices, b_values, b, x, boost):
     """Narrow the weights that are too wide for a pair (see ``confidence``); say if there were any.
 
     `x` and `b` are as `_look_closely` leaves them.
     """
     any_narrowed = False
     for k in range(b_indices.size):
-        i, factor = b_indices[k], narrowed(b.value[k], b.variance[k])
+        i, factor = b_indices[k], narrowed(b_values[k], b.variance[k])
         if factor < 1.0:
             any_narrowed = True
             features[i, MU] *= factor
@@ -209,16 +230,16 @@ def _less(variance, eaten, form):
 
 
 @inlined
-def _fire(features, indices, b_indices, b, x, step, gain, form, boost):
+def _fire(features, indices, b_indices, b_values, b, x, step, gain, form, boost):
     """Update the mean, lag and variance of every feature of z = x - b (Proposition 2)."""
     for k in range(b_indices.size):
-        variance = b.variance[k]
-        b.variance[k] = _less(variance, gain * b.value[k] * b.value[k] * variance, form)
-        b.value[k] *= step * variance
+        variance, value = b.variance[k], b_values[k]
+        b.change[k] = step * value * variance
+        b.variance[k] = _less(variance, gain * value * value * variance, form)
     for k in range(b_indices.size):
-        i, change = np.uint32(b_indices[k]), b.value[k]
-        features[i, MU] -= change
-        features[i, LAG] += boost * change
+        i = np.uint32(b_indices[k])
+        features[i, MU] -= b.change[k]
+        features[i, LAG] += boost * b.change[k]
         features[i, VARIANCE] = b.variance[k]
     for k in range(indices.size):
         x.mu[k] += step * x.z[k] * x.variance[k]
@@ -340,20 +361,21 @@ def _sweep(
         # Test 3: exactly.
         for attempt in range(2):
             ahead, variance, shared = _look_closely(
-                features, b_indices, b_values, b, x, indices.size, shift
+                features, b_indices, b_values, b, x, indices.size, score - b_score, total, shift
             )
             alpha, beta = scw_step(sign * ahead, variance, C, phi)
             wide = attempt == 0 and alpha > 0.0 and may_be_wide(variance, shift)
-            if not (wide and _narrow(features, indices, b_indices, b, x, boost)):
+            if not (wide and _narrow(features, indices, b_indices, b_values, b, x, boost)):
                 break
             # The drift does not cover what narrowing does to the mean: all scores are recomputed.
             _look_at_all(features, buffer, known, shift, drift)
             _reset(x, values, b, shared)
             score, square, total = _weigh(x, values, shift)
-            b_norm = known.norm[other, slot]
+            b_norm, b_score = known.norm[other, slot], known.score[other, slot]
         if alpha > 0.0:
             gain = scw_information(alpha, variance, phi) if form == PRECISION else beta
-            _fire(features, indices, b_indices, b, x, sign * alpha, gain, form, boost)
+            step = sign * alpha
+            _fire(features, indices, b_indices, b_values, b, x, step, gain, form, boost)
             model.tally[UPDATES] += 1
             # The mean moves by alpha y S (x - b): the score of a row without negative values goes
             # in the direction of y by at most alpha |x| |row|, the other way by alpha |b| |row|.
