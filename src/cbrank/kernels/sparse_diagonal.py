@@ -69,6 +69,7 @@ class _Known(NamedTuple):
     variance: np.ndarray  # upper bound of the sum of b_i^2 / (G_i + shift)
     shift: np.ndarray
     positive: np.ndarray  # whether no value is negative
+    ready: np.ndarray  # by class: whether all this is known
 
 
 class _Row(NamedTuple):
@@ -316,10 +317,11 @@ def _look(features, buffer, label, slot, known, shift, drift):
 
 
 @jit
-def _look_at_all(features, buffer, known, shift, drift):
-    for label in range(2):
-        for slot in range(buffer.size[label]):
-            _look(features, buffer, label, slot, known, shift, drift)
+def _look_at_all(features, buffer, label, known, shift, drift):
+    """Compute what is known of the buffered rows of a class anew; the table must be up to date."""
+    for slot in range(buffer.size[label]):
+        _look(features, buffer, label, slot, known, shift, drift)
+    known.ready[label] = True
 
 
 @inlined
@@ -367,8 +369,9 @@ def _sweep(
             wide = attempt == 0 and alpha > 0.0 and may_be_wide(variance, shift)
             if not (wide and _narrow(features, indices, b_indices, b_values, b, x, boost)):
                 break
-            # The drift does not cover what narrowing does to the mean: all scores are recomputed.
-            _look_at_all(features, buffer, known, shift, drift)
+            # The drift does not cover what narrowing does to the mean.
+            _look_at_all(features, buffer, other, known, shift, drift)
+            known.ready[label] = False
             _reset(x, values, b, shared)
             score, square, total = _weigh(x, values, shift)
             b_norm, b_score = known.norm[other, slot], known.score[other, slot]
@@ -396,13 +399,11 @@ def learn(X, labels, weights, order, buffer, model, parameters, trail):
     features, shape, room = model.features, buffer.length.shape, buffer.values.shape[2]
     known = _Known(
         np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape),
-        np.empty(shape, np.bool_)
+        np.empty(shape, np.bool_), np.zeros(2, np.bool_)
     )  # fmt: skip
     x = _Row(np.empty(room), np.empty(room), np.empty(room), np.empty(room))
     b = _Other(np.empty(room), np.empty(room), np.empty(room, np.int32))
-    drift, form = np.zeros(3), parameters.form
-    _look_at_all(features, buffer, known, shift_of(parameters.C, form), drift)
-    at = 0
+    drift, form, at = np.zeros(3), parameters.form, 0
     for row in order:
         if weights[row] > 0.0:
             label, begin, end = labels[row], X.indptr[row], X.indptr[row + 1]
@@ -410,6 +411,8 @@ def learn(X, labels, weights, order, buffer, model, parameters, trail):
             slot = store_sparse(buffer, label, indices, values, parameters.reservoir)
             C = parameters.C * row_weight(buffer, label, weights[row], parameters.balanced)
             shift = shift_of(C, form)
+            if not known.ready[1 - label]:
+                _look_at_all(features, buffer, 1 - label, known, shift, drift)
             more, tested, positive = _take(features, indices, values, x, trail.held)
             score, square, total = _weigh(x, values, shift)
             note_both(trail, at, label, score, more, per_lag_of(model.tally), tested)
