@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from cbrank.kernels._jit import inlined, jit, kernel
+from cbrank.kernels._jit import jit, kernel
 from cbrank.kernels.buffers import row_weight, store
 from cbrank.kernels.confidence import (
     DROP,
@@ -58,7 +58,7 @@ def shift_of(C, form):
     return min(C, LARGEST_C) if form == PAPER else 0.0
 
 
-@inlined
+@jit
 def _norm(G, x, origin):
     """Return an upper bound of |x - origin|, rounding error included."""
     square = 0.0
@@ -67,7 +67,7 @@ def _norm(G, x, origin):
     return math.sqrt(square * (1.0 + EPSILON * (x.size + 8)))
 
 
-@inlined
+@jit
 def _variance(G, x, b, shift):
     """Return the sum of z^2 / (G + shift)."""
     total = 0.0
@@ -85,7 +85,7 @@ def may_be_wide(variance, shift):
     return variance * (1.0 + shift) > WIDEST**2
 
 
-@inlined
+@jit
 def _narrow(model, x, b):
     """Narrow the weights that are too wide for a pair; say whether there were any."""
     any_narrowed = False
@@ -99,7 +99,7 @@ def _narrow(model, x, b):
     return any_narrowed
 
 
-@inlined
+@jit
 def _update(model, x, b, sign, margin, C, phi, form, boost):
     """Update the ranker with one pair if it violates its constraint."""
     mu, G, shift = model.mu, model.G, shift_of(C, form)
@@ -120,7 +120,7 @@ def _update(model, x, b, sign, margin, C, phi, form, boost):
         G[i] = more_precise(G[i], z, beta, information, form)
 
 
-@inlined
+@jit
 def _sweep(x, norm, C, label, buffer, model, phi, form, norms):
     """Pair a new row with the buffered rows of the other class, oldest first (Algorithm 3)."""
     other, sign, capacity = 1 - label, 2.0 * label - 1.0, buffer.rows.shape[1]

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cbrank.kernels._jit import inlined, jit, kernel
+from cbrank.kernels._jit import jit, kernel, outlined_jit
 from cbrank.kernels.buffers import row_weight, store_sparse
 from cbrank.kernels.confidence import (
     DROP,
@@ -89,7 +89,7 @@ class _Other(NamedTuple):
     shared: np.ndarray  # places in x of the features that both have
 
 
-@inlined
+@jit
 def _take(features, indices, values, x, held):
     """Copy the numbers of the features of a new row into `x`, and write down their places.
 
@@ -110,7 +110,7 @@ def _take(features, indices, values, x, held):
     return more, tested, below == 0.0
 
 
-@inlined
+@jit
 def _let_go(features, indices, x, boost):
     """Write back what `x` has in hand; a saved or copied model must hold no places."""
     for k in range(indices.size):
@@ -120,7 +120,7 @@ def _let_go(features, indices, x, boost):
         features[i, PLACE] = 0.0
 
 
-@inlined
+@jit
 def _weigh(x, values, shift):
     """Return the score of the new row, its squared norm and the sum of x_i^2 / (G_i + shift)."""
     score, square, variance = 0.0, 0.0, 0.0
@@ -132,7 +132,7 @@ def _weigh(x, values, shift):
     return score, square, variance
 
 
-@inlined
+@jit
 def _score(features, indices, values):
     """Return the score of a buffered row."""
     score = 0.0
@@ -141,7 +141,7 @@ def _score(features, indices, values):
     return score
 
 
-@inlined
+@jit
 def _add_up(features, indices, values, b, x, n, shift):
     """Return mu.z and the sum of z_i^2 / (G_i + shift) over the features of x, from z itself."""
     ahead, total = 0.0, 0.0
@@ -154,7 +154,7 @@ def _add_up(features, indices, values, b, x, n, shift):
     return ahead, total
 
 
-@inlined
+@jit
 def _look_closely(features, indices, values, b, x, n, ahead, total, shift):
     """Return mu.z, the sum of z_i^2 / (G_i + shift), and how many features both rows have.
 
@@ -186,7 +186,7 @@ def _look_closely(features, indices, values, b, x, n, ahead, total, shift):
     return ahead, total, shared
 
 
-@inlined
+@jit
 def _reset(x, values, b, shared):
     """Set z back to the values of x, for the next pair."""
     for k in range(shared):
@@ -194,7 +194,7 @@ def _reset(x, values, b, shared):
         x.z[place] = values[place]
 
 
-@jit
+@outlined_jit
 def _narrow(features, indices, b_indices, b_values, b, x, boost):
     """Narrow the weights that are too wide for a pair (see ``confidence``); say if there were any.
 
@@ -220,7 +220,7 @@ def _narrow(features, indices, b_indices, b_values, b, x, boost):
     return any_narrowed
 
 
-@inlined
+@jit
 def _less(variance, eaten, form):
     """Return a variance after an update; `eaten` is the gain times z_i^2 times the variance.
 
@@ -230,7 +230,7 @@ def _less(variance, eaten, form):
     return max(variance * share, SMALLEST_VARIANCE)
 
 
-@inlined
+@jit
 def _fire(features, indices, b_indices, b_values, b, x, step, gain, form, boost):
     """Update the mean, lag and variance of every feature of z = x - b (Proposition 2)."""
     for k in range(b_indices.size):
@@ -249,38 +249,39 @@ def _fire(features, indices, b_indices, b_values, b, x, step, gain, form, boost)
         features[np.uint32(indices[k]), MU] = x.mu[k]
 
 
-@inlined
+@jit
 def _row(buffer, label, slot):
+    """Return a buffered row, to functions that count no references either."""
     length = buffer.length[label, slot]
     return buffer.indices[label, slot, :length], buffer.values[label, slot, :length]
 
 
-@inlined
+@jit
 def _bound(square):
     """Return an upper bound of a norm: 1e-9 is far more than the rounding error of its sum."""
     return math.sqrt(square) * (1.0 + 1e-9)
 
 
-@inlined
+@jit
 def _apart(square, b_square, both_positive):
     """Return an upper bound of |x - b|^2, given those of |x|^2 and |b|^2."""
     crossed = 0.0 if both_positive else 2.0 * math.sqrt(square) * math.sqrt(b_square)
     return square + b_square + crossed
 
 
-@inlined
+@jit
 def _is_met(margin, wanted):
     """Say whether a margin is at least the root of `wanted`; False if a square overflows."""
     return margin >= 0.0 and wanted <= margin * margin < math.inf
 
 
-@inlined
+@jit
 def _note(known, label, slot, score, drift):
     known.score[label, slot] = score
     known.drift[label, slot] = drift[label if known.positive[label, slot] else _EITHER]
 
 
-@inlined
+@jit
 def _keep(known, label, slot, score, square, variance, shift, drift):
     """Keep what is known of a row; 1e-9 is far more than the rounding error of the sums."""
     known.norm[label, slot] = _bound(square)
@@ -288,7 +289,7 @@ def _keep(known, label, slot, score, square, variance, shift, drift):
     _note(known, label, slot, score, drift)
 
 
-@inlined
+@jit
 def _variance_of(known, label, slot, shift):
     """Return an upper bound of the sum of b_i^2 / (G_i + shift), whatever the shift of the one known.
 
@@ -300,7 +301,7 @@ def _variance_of(known, label, slot, shift):
     return min(variance * known_shift / shift, known.norm[label, slot] ** 2)
 
 
-@inlined
+@jit
 def _look(features, buffer, label, slot, known, shift, drift):
     """Compute what is known of a buffered row anew."""
     indices, values = _row(buffer, label, slot)
@@ -316,7 +317,7 @@ def _look(features, buffer, label, slot, known, shift, drift):
     _keep(known, label, slot, score, square, total, shift, drift)
 
 
-@jit
+@outlined_jit
 def _look_at_all(features, buffer, label, known, shift, drift):
     """Compute what is known of the buffered rows of a class anew; the table must be up to date."""
     for slot in range(buffer.size[label]):
@@ -324,7 +325,7 @@ def _look_at_all(features, buffer, label, known, shift, drift):
     known.ready[label] = True
 
 
-@inlined
+@jit
 def _sweep(
     indices, values, label, C, score, square, total, positive,
     buffer, model, parameters, known, drift, x, b
