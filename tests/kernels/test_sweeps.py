@@ -60,6 +60,21 @@ def test_blocks_have_not_drifted_after_10000_rows(scaling, monkeypatch):
     assert_alike(learned(X, y), plain)
 
 
+@pytest.mark.parametrize("policy", ["fifo", "reservoir"])
+@pytest.mark.parametrize("width", [1, 8, 20, 57, 127])
+def test_any_chunks_give_the_same_bits(width, policy):
+    rng = np.random.default_rng(width)
+    X = rng.standard_normal((300, width)) * (rng.random((300, width)) < rng.random(width))
+    X[17, 0] = 1e9  # a weight is narrowed
+    y = (X[:, :5].sum(axis=1) + rng.standard_normal(300) > 0).astype(int)
+    whole = learned(X, y, policy=policy)
+    np.testing.assert_array_equal(whole.covariance_, whole.covariance_.T)
+    for chunk in (1, 7, 40):
+        cut = learned(X, y, chunk, policy=policy)
+        for ours, theirs in zip(cut._model, whole._model, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
 @pytest.mark.parametrize("buffer_size", [1, 3, 120])
 @pytest.mark.parametrize("chunk", [1, 7, 64])
 def test_blocks_do_not_depend_on_chunks(chunk, buffer_size, in_blocks, german):

@@ -466,12 +466,12 @@ def fixed(ranker, number, C):
 def test_learners_that_no_two_rankers_have_in_common_end_the_choice():
     X, y = real("german", 800)
     shards = learned("cbr-auto", X, y, [300])
-    for shard, number in zip(shards, (3, 6), strict=True):
+    for shard, number in zip(shards, (1, 4), strict=True):
         models = {number: shard.learned().models[number]}
-        shards[number // 6] = shard.like(shard.learned()._replace(models=models))
+        shards[number // 4] = shard.like(shard.learned()._replace(models=models))
     merged = merge(shards)
-    assert merged._halving.alive.tolist() == [6]  # it has led more rows
-    assert merged.Cs_[6] == merged.C_
+    assert merged._halving.alive.tolist() == [4]  # it has led more rows
+    assert merged.Cs_[4] == merged.C_
     assert np.isfinite(merged.predict_proba(X)).all()
     assert merged.score(X, y) > 0.75
 

@@ -48,15 +48,15 @@ def test_the_better_half_goes_on():
     for end in range(100, 4801, 100):
         ranker.partial_fit(X[end - 100 : end], y[end - 100 : end], classes=[0, 1])
         left[end], paths[end] = {*ranker._halving.alive.tolist()}, ranker.progressive_auc_path_
-    # Blocks end at 517, 1048, 2114 and 4281 rows, the first after 512 and so on.
-    ends = (500, 600, 1000, 1100, 2100, 2200, 4200, 4300)
-    assert [len(left[end]) for end in ends] == [9, 5, 5, 3, 3, 2, 2, 1]
-    for before, after in ((500, 600), (1000, 1100), (2100, 2200), (4200, 4300)):
+    # Blocks end at 517, 1048 and 2114 rows, the first after 512 and so on.
+    ends = (500, 600, 1000, 1100, 2100, 2200, 4800)
+    assert [len(left[end]) for end in ends] == [5, 3, 3, 2, 2, 1, 1]
+    for before, after in ((500, 600), (1000, 1100), (2100, 2200)):
         gone = left[before] - left[after]
         assert left[after] < left[before]
         assert max(paths[after][[*gone]]) <= max(paths[after][[*left[after]]])
     for before, after in itertools.pairwise(sorted(paths)):  # the path of who left stays as it was
-        left_out = sorted({*range(9)} - left[before])
+        left_out = sorted({*range(5)} - left[before])
         np.testing.assert_array_equal(paths[after][left_out], paths[before][left_out])
 
 
@@ -160,13 +160,13 @@ def test_nobody_leaves_without_evidence():
         rows = np.arange(rows_left(ranker._record)) % len(negatives)
         return len(ranker.partial_fit(negatives[rows], np.zeros(len(rows), int))._halving.alive)
 
-    assert left_at_the_end_of_the_block() == 9
+    assert left_at_the_end_of_the_block() == 5
     assert ranker.C_ == 2.0**-4
     rare = np.flatnonzero(y == 1)[:15]
     ranker.partial_fit(X[rare], y[rare])
-    assert left_at_the_end_of_the_block() == 9
-    ranker.learn_one(X[y == 1][20], 1)
     assert left_at_the_end_of_the_block() == 5
+    ranker.learn_one(X[y == 1][20], 1)
+    assert left_at_the_end_of_the_block() == 3
 
 
 @pytest.mark.parametrize(

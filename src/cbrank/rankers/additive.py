@@ -119,10 +119,10 @@ class AdditiveRanker(TabularRanker):
         self.kinds = kinds
         self.max_categories = max_categories
 
-    @property
     def _begun(self) -> int:
         return len(self.ARMS.exponents)
 
+    @property
     def reach_(self) -> str:
         """What the learner that leads makes use of."""
         self._fitted("reach_")
