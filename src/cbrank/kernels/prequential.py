@@ -237,6 +237,11 @@ def follow(said, tested, labels, learners, mix, block, readouts, state, by_score
     `said` has the notes of the learners with these numbers, in that order, and `mix` their weights
     in the place that is served; `readouts` is by number.
     """
+    _follow(said, tested, labels, learners, mix, block, readouts, state, by_scores, shuffled)
+
+
+@jit
+def _follow(said, tested, labels, learners, mix, block, readouts, state, by_scores, shuffled):
     matrix, right, inputs = np.empty((4, 4)), np.empty(4), np.empty(4)
     at, knots = block.position[1], knots_of(state.shape)
     for row in range(labels.size):

@@ -1,0 +1,286 @@
+"""One row at a time: learned and tested, or scored, by one call that takes a table of addresses.
+
+The table stands for some thirty arrays, which would take longer to be handed over than the row to be
+learned. A row that is not plainly in order is left alone (a number is not finite, a weight is asleep, a
+block ends with it): the call says so, and the general kernels or the checks before them see to it. They give
+the same numbers to the last bit.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from numba.core import config
+
+from cbrank.kernels._addresses import counts_at, floats_at, seeds_at
+from cbrank.kernels._jit import exact_jit, exact_kernel, jit, kernel
+from cbrank.kernels.buffers import DenseBuffer
+from cbrank.kernels.calibration import (
+    SHAPE_KNOTS,
+    TREND,
+    Curve,
+    _called_from,
+    _expit,
+    _log_odds,
+    _place_of,
+    _trend_of,
+    knots_of,
+)
+from cbrank.kernels.confidence import ROWS, FullModel, Parameters, boost_after
+from cbrank.kernels.full import _learn
+from cbrank.kernels.prequential import MEMORY, Block, Readouts, Trail, _follow
+from cbrank.kernels.scores import NEGLIGIBLE, _anchor_by_means, _anchor_by_scores, _score_of
+from cbrank.parameters import ASLEEP
+
+# What the table has: addresses of the arrays of a DenseBuffer, of a model, of a record up to its
+# `learned`, of other learners' models, stacked; of the numbers of all learners, of the weights of their
+# readouts, of the row to learn and of eight numbers to note, of `SETTINGS` and of the operating `POINT`; then sizes.
+BUFFER, MODEL, RECORD, OTHERS, NUMBERS, MIX, ROW, NOTES, SETTINGS, POINT, SIZES = (
+    0, 6, 10, 27, 31, 32, 33, 34, 35, 36, 37,
+)  # fmt: skip
+FEATURES, CAPACITY, SLOTS, LEARNERS, ROOM, BY_MEANS = range(SIZES, SIZES + 6)
+LENGTH = SIZES + 6
+_SEEN, _MU, _LAG, _TALLY = BUFFER + 4, MODEL, MODEL + 2, MODEL + 3
+_HELD, _MEMORY, _POSITION, _LEVEL = RECORD, RECORD + 2, RECORD + 7, RECORD + 8
+_SHAPE, _CURVE, _ERRORS, _SHARE = RECORD + 11, RECORD + 12, RECORD + 14, RECORD + 15
+# What a row is learned by: the fields of `Parameters`, and its weight by class.
+C, PHI, FORM, RESERVOIR, BALANCED, WEIGHTS = range(6)
+# The intercept, if it is fixed, and else the costs of the classes and whether the point is balanced.
+FIXED, INTERCEPT, COSTS, BALANCED_POINT = 0, 1, 2, 4
+
+COMPILED = not config.DISABLE_JIT  # type: ignore[attr-defined]  # Python has no addresses
+
+_READOUTS = 2
+_LARGEST = np.finfo(np.float64).max
+
+_boost_of = exact_jit(boost_after)
+
+
+# Learning -----------------------------------------------------------------------------------------
+
+
+@jit
+def _buffer_at(table):
+    d, pair = table[FEATURES], (2,)
+    return DenseBuffer(
+        floats_at(table[BUFFER], (2, table[CAPACITY], d)),
+        floats_at(table[BUFFER + 1], (2, d)),
+        counts_at(table[BUFFER + 2], pair),
+        counts_at(table[BUFFER + 3], pair),
+        counts_at(table[BUFFER + 4], pair),
+        seeds_at(table[BUFFER + 5], (1,)),
+    )
+
+
+@jit
+def _model_at(table):
+    d = table[FEATURES]
+    return FullModel(
+        floats_at(table[MODEL], (d,)),
+        floats_at(table[MODEL + 1], (d, d)),
+        floats_at(table[MODEL + 2], (d,)),
+        counts_at(table[MODEL + 3], (3,)),
+    )
+
+
+@jit
+def _block_at(table):
+    room = table[ROOM]
+    return Block(
+        floats_at(table[RECORD + 3], (table[LEARNERS], _READOUTS, room)),
+        floats_at(table[RECORD + 4], (room,)),
+        floats_at(table[RECORD + 5], (room,)),
+        counts_at(table[RECORD + 6], (room,)),
+        counts_at(table[_POSITION], (2,)),
+    )
+
+
+@jit
+def _readouts_at(table):
+    slots = table[SLOTS]
+    return Readouts(
+        floats_at(table[_LEVEL], (slots, _READOUTS)),
+        floats_at(table[_LEVEL + 1], (slots, _READOUTS, 2)),
+        floats_at(table[_LEVEL + 2], (slots, _READOUTS)),
+    )
+
+
+@jit
+def _curve_at(table):
+    return Curve(
+        floats_at(table[_SHAPE], (2, SHAPE_KNOTS)),
+        floats_at(table[_CURVE], (4,)),
+        floats_at(table[_CURVE + 1], (4, 4)),
+        floats_at(table[_ERRORS], (2,)),
+        floats_at(table[_SHARE], (2,)),
+        counts_at(table[_SHARE + 1], (1,)),
+    )
+
+
+@jit
+def _is_finite(x):
+    finite = True
+    for i in range(x.size):
+        finite &= abs(x[i]) < math.inf
+    return finite
+
+
+@jit
+def _all_awake(model):
+    awake = True
+    for i in range(model.mu.size):
+        awake &= model.Sigma[i, i] != ASLEEP or model.mu[i] != 0.0 or model.lag[i] != 0.0
+    return awake
+
+
+@kernel
+def learn(table: Any, label: int) -> bool:
+    """Let a model with full covariance learn a row of a stream; say whether it has."""
+    d, position = table[FEATURES], counts_at(table[_POSITION], (2,))
+    row, settings = floats_at(table[ROW], (1, d)), floats_at(table[SETTINGS], (WEIGHTS + 2,))
+    model, weights = _model_at(table), settings[WEIGHTS + label :][:1]
+    if not (position[1] + 1 < table[ROOM] and weights[0] > 0.0):
+        return False
+    if not (_is_finite(row[0]) and _all_awake(model)):
+        return False
+    memory = floats_at(table[_MEMORY], (1,))
+    memory[0] = MEMORY
+    notes, said = table[NOTES], floats_at(table[NOTES], (1, 1, _READOUTS, 2))
+    tested, noted = floats_at(notes + 32, (1,)), counts_at(notes + 40, (1,))
+    labels, order = counts_at(notes + 48, (1,)), counts_at(notes + 56, (1,))
+    labels[0], order[0] = label, 0
+    held, origin = floats_at(table[_HELD], (d,)), floats_at(table[_HELD + 1], (d,))
+    trail = Trail(held, origin, memory, said[0], tested, noted)
+    parameters = Parameters(
+        settings[C],
+        settings[PHI],
+        int(settings[FORM]),
+        settings[RESERVOIR] != 0.0,
+        settings[BALANCED] != 0.0,
+    )
+    _learn(row, labels, weights, order, _buffer_at(table), model, parameters, trail)
+    numbers, mix = counts_at(table[NUMBERS], (1,)), floats_at(table[MIX], (1, _READOUTS))
+    block, readouts, curve = _block_at(table), _readouts_at(table), _curve_at(table)
+    _follow(said, tested, noted, numbers, mix, block, readouts, curve, False, False)
+    return True
+
+
+# Scoring ------------------------------------------------------------------------------------------
+
+
+@exact_jit
+def _write_readout(table, place, readout, weights):
+    """Write the mean of the weights of a learner, or their average."""
+    d, mu, lag, tally = table[FEATURES], table[_MU], table[_LAG], table[_TALLY]
+    if place > 0:
+        mu, lag = table[OTHERS] + 8 * d * (place - 1), table[OTHERS + 2] + 8 * d * (place - 1)
+        tally = table[OTHERS + 3] + 24 * (place - 1)
+    means, lags, rows = floats_at(mu, (d,)), floats_at(lag, (d,)), counts_at(tally, (3,))[ROWS]
+    if readout == 1 and rows > 0:
+        boost = _boost_of(rows)
+        for i in range(d):
+            weights[i] = means[i] + lags[i] / boost
+    else:
+        for i in range(d):
+            weights[i] = means[i]
+
+
+@exact_jit
+def _anchor_of(table, place, readout, weights):
+    """Return the middle and the unit of a readout with these weights."""
+    number = counts_at(table[NUMBERS], (table[LEARNERS],))[place]
+    level = floats_at(table[_LEVEL], (table[SLOTS], _READOUTS))[number, readout]
+    if table[BY_MEANS]:
+        means = floats_at(table[BUFFER + 1], (2, table[FEATURES]))
+        return _anchor_by_means(means, weights, level)
+    centres = floats_at(table[_LEVEL + 1], (table[SLOTS], _READOUTS, 2))
+    return _anchor_by_scores(centres[number, readout], level)
+
+
+@exact_jit
+def _serve(table, weights):
+    """Write the weights that are served; return their middle and their unit."""
+    learners, parts, best, middle, unit = table[LEARNERS], 0, 0.0, 0.0, 1.0
+    mix = floats_at(table[MIX], (learners, _READOUTS))
+    for place in range(learners):
+        for readout in range(_READOUTS):
+            if mix[place, readout] > NEGLIGIBLE:
+                _write_readout(table, place, readout, weights)
+                middle, own = _anchor_of(table, place, readout, weights)
+                parts += 1
+                if mix[place, readout] > best:
+                    best, unit = mix[place, readout], own
+    if parts > 1:
+        part, middle = np.empty(weights.size), 0.0
+        for i in range(part.size):
+            weights[i] = 0.0
+        for place in range(learners):
+            for readout in range(_READOUTS):
+                if mix[place, readout] > NEGLIGIBLE:
+                    _write_readout(table, place, readout, part)
+                    own_middle, own = _anchor_of(table, place, readout, part)
+                    share = mix[place, readout] * unit / own
+                    middle += share * own_middle
+                    for i in range(part.size):
+                        weights[i] += share * part[i]
+    return middle, unit
+
+
+@exact_jit
+def _trend_at(table):
+    if floats_at(table[_MEMORY], (1,))[0] > MEMORY:
+        return 0.0
+    curve = floats_at(table[_CURVE], (4,))
+    return curve[TREND] * _trend_of(floats_at(table[_ERRORS], (2,)))
+
+
+@exact_jit
+def _intercept_at(table, middle, unit):
+    """Return the intercept of weights with this middle and this unit."""
+    point = floats_at(table[POINT], (BALANCED_POINT + 1,))
+    if point[FIXED] != 0.0:
+        return point[INTERCEPT]
+    seen, share = counts_at(table[_SEEN], (2,)), floats_at(table[_SHARE], (2,))
+    negatives, positives = share[0] + 0.5, share[1] + 0.5
+    if share[0] == 0.0 or share[1] == 0.0:
+        negatives, positives = seen[0] + 0.5, seen[1] + 0.5
+    balanced = point[BALANCED_POINT] != 0.0
+    wanted = _called_from(negatives, positives, point[COSTS:], balanced) - _trend_at(table)
+    shape, curve = floats_at(table[_SHAPE], (2, SHAPE_KNOTS)), floats_at(table[_CURVE], (4,))
+    intercept = -(middle + unit * _place_of(wanted, shape, knots_of(shape), curve))
+    return intercept if abs(intercept) < math.inf else 0.0
+
+
+@exact_jit
+def _both_seen(table):
+    seen = counts_at(table[_SEEN], (2,))
+    return seen[0] > 0 and seen[1] > 0
+
+
+@exact_kernel
+def score(table: Any, X: Any, out: Any) -> bool:
+    """Write the score of the row `X` to `out`; say whether it could be done."""
+    if not (_is_finite(X[0]) and _both_seen(table)):
+        return False
+    weights = np.empty(table[FEATURES])
+    middle, unit = _serve(table, weights)
+    out[0] = _score_of(X[0], weights) + _intercept_at(table, middle, unit)
+    return True
+
+
+@exact_kernel
+def probabilities(table: Any, X: Any, out: Any) -> bool:
+    """Write the probabilities of both classes for the row `X` to `out`; say whether it could be done."""
+    if not _is_finite(X[0]):
+        return False
+    weights = np.empty(table[FEATURES])
+    middle, unit = _serve(table, weights)
+    place = (_score_of(X[0], weights) - middle) / unit
+    if math.isnan(place):
+        place = 0.0
+    place = min(max(place, -_LARGEST), _LARGEST)
+    shape, curve = floats_at(table[_SHAPE], (2, SHAPE_KNOTS)), floats_at(table[_CURVE], (4,))
+    logit = _log_odds(place, shape, knots_of(shape), curve) + _trend_at(table)
+    out[0, 1] = _expit(logit)
+    out[0, 0] = 1.0 - out[0, 1]
+    return True

@@ -1,0 +1,217 @@
+"""Single rows: what is plainly in order goes to one compiled call, without any checks between.
+
+A `Session` is the table of addresses that such a call takes (see ``kernels.one_row``). It belongs to
+the tuples of arrays that a ranker has at the moment, which it keeps alive, and to no others: with the
+next block, after a resize, a fit or a merge there are other tuples, and the session is made anew. It
+lives in what a ranker does not share with copies, pickles and files.
+"""
+
+from collections.abc import Callable
+from ctypes import addressof, c_char
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbrank import kernels
+from cbrank.rankers import halving
+
+if TYPE_CHECKING:
+    from cbrank.rankers.base import Settings
+    from cbrank.rankers.cbr import CBRanker
+
+_FLOAT = np.dtype(np.float64)
+_NUMBERS = "fiub"  # kinds of numbers that become float64 without a word
+# Types of the arrays of a buffer, a model, a record up to its `learned`, of other models and of what
+# a session adds itself.
+_TYPES = [
+    {"f": _FLOAT, "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}[kind]
+    for kind in "ffiiiu" + "fffi" + "ffffffiiffffffffi" + "fffi" + "ifffff"
+]
+
+
+class Session:
+    """What single rows are taken by, for as long as a ranker keeps its arrays and its settings."""
+
+    __slots__ = (
+        "average",
+        "buffer",
+        "class_weight",
+        "intercept",
+        "kept",
+        "learn",
+        "model",
+        "operating_point",
+        "probabilities",
+        "record",
+        "row",
+        "score",
+        "settings",
+        "shape",
+        "wide",
+    )
+
+    learn: Callable[[int], bool] | None
+    score: Callable[[Any, Any], bool] | None
+    probabilities: Callable[[Any, Any], bool] | None
+
+    def __init__(self, ranker: "CBRanker") -> None:
+        settings: Settings | None = ranker._own.known
+        ranker = ranker._of_now()
+        self.model, self.buffer, self.record = ranker._model, ranker._buffer, ranker._record
+        self.settings, self.intercept, self.average = settings, ranker._intercept, ranker.average
+        self.operating_point, weight = ranker.operating_point, ranker.class_weight
+        self.class_weight = dict(weight) if isinstance(weight, dict) else weight
+        self.learn = self.score = self.probabilities = None
+        if not ranker.TAKES_TABLES and not ranker._sparse and kernels.one_row.COMPILED:
+            self._prepare(ranker)
+
+    def _prepare(self, ranker: "CBRanker") -> None:
+        n_features, numbers = self.model.mu.size, np.array(ranker._numbers())
+        self.shape, self.wide, self.row = (n_features,), (1, n_features), np.zeros(n_features)
+        others = getattr(ranker, "_others", self.model)
+        point, learned_by = _point_of(ranker), _settings_of(ranker, self.settings)
+        added = numbers, np.array(ranker._mix()), self.row, np.zeros(8), learned_by, point
+        arrays = [*self.buffer, *self.model, *self.record[:17], *others, *added]
+        table = np.zeros(kernels.one_row.LENGTH, np.int64)
+        for place, array in enumerate(arrays):
+            if not array.flags.carray or array.dtype != _TYPES[place]:
+                return
+            table[place] = addressof(c_char.from_buffer(array)) if array.size else 0
+        table[kernels.one_row.SIZES :] = (
+            n_features,
+            self.buffer.rows.shape[1],
+            len(self.record.level),
+            numbers.size,
+            self.record.tested.size,
+            self.record.origin.size > 0,
+        )
+        self.kept = table, arrays
+        self.probabilities = partial(kernels.one_row.probabilities, table)
+        if not np.isnan(point).any():
+            self.score = partial(kernels.one_row.score, table)
+        if _learns_alone(ranker) and self.settings is not None:
+            self.learn = partial(kernels.one_row.learn, table)
+
+
+def _point_of(ranker: "CBRanker") -> NDArray[np.float64]:
+    """Return what the operating point goes by; NaN where that is a matter of rows so far."""
+    balanced = ranker.operating_point == "balanced"
+    if ranker._intercept is not None:
+        return np.array([1.0, ranker._intercept, 0.0, 0.0, balanced])
+    by_counts = ranker.class_weight == "balanced" and not balanced
+    costs = np.full(2, np.nan) if by_counts else ranker._costs(ranker._buffer.seen)
+    return np.array([0.0, 0.0, *costs, balanced])
+
+
+def _settings_of(ranker: "CBRanker", settings: "Settings | None") -> NDArray[np.float64]:
+    """Return what a row is learned by, in the order of ``kernels.one_row``."""
+    if settings is None:
+        return np.zeros(kernels.one_row.WEIGHTS + 2)
+    parameters, choice = settings.parameters, getattr(ranker, "_halving", None)
+    if choice is not None:
+        parameters = parameters._replace(C=choice.C[choice.alive[0]])
+    return np.array([*parameters, *np.concatenate(settings.weights)], np.float64)
+
+
+def _learns_alone(ranker: "CBRanker") -> bool:
+    """Say whether there is one learner, which forgets nothing, with a full covariance."""
+    numbers = ranker._numbers()
+    alone = numbers.size == 1 and not halving.forgotten(ranker, int(numbers[0]))
+    return bool(alone and ranker._is_full() and ranker._kernel() is kernels.full.learn)
+
+
+def learn(ranker: "CBRanker", x: Any, y: Any) -> bool:
+    """Let a ranker that has begun, and that no other thread learns into, learn a row.
+
+    Parameters
+    ----------
+    ranker : CBRanker
+        The ranker.
+    x : object
+        The row.
+    y : object
+        Its label.
+
+    Returns
+    -------
+    bool
+        Whether it has. If not, nothing has changed, and the row is to be checked.
+    """
+    own = ranker._own
+    known, session = own.known, own.session
+    if (
+        known is None
+        or type(x) is not np.ndarray
+        or ranker._intercept is not None
+        or known.read(ranker.__dict__) != known.values
+        or ranker.class_weight != known.class_weight
+    ):
+        return False
+    if (
+        session is None
+        or session.settings is not known
+        or session.record is not ranker._record
+        or session.buffer is not ranker._buffer
+        or session.model is not ranker._model
+    ):
+        session = own.session = Session(ranker)
+    if session.learn is None or x.shape != session.shape:
+        return False
+    if x.dtype is not _FLOAT and x.dtype.kind not in _NUMBERS:
+        return False
+    try:
+        label = ranker._label_of[y]
+    except (KeyError, TypeError):
+        return False
+    session.row[...] = x
+    try:
+        return session.learn(label)
+    finally:
+        own.turn += 1
+
+
+def say(ranker: "CBRanker", what: str, X: Any, out: NDArray[np.float64]) -> bool:
+    """Write what a ranker says of a table of one row.
+
+    Parameters
+    ----------
+    ranker : CBRanker
+        The ranker.
+    what : str
+        "score" or "probabilities".
+    X : object
+        The table.
+    out : ndarray of shape (1,) or (1, 2)
+        Where it is written.
+
+    Returns
+    -------
+    bool
+        Whether it was. If not, the row is to be checked.
+    """
+    if type(X) is not np.ndarray or X.ndim != 2 or X.shape[0] != 1:
+        return False
+    session, held = ranker._own.session, ranker.__dict__
+    if "feature_names_in_" in held or "_record" not in held:
+        return False
+    if (
+        session is None
+        or session.record is not held["_record"]
+        or session.buffer is not held["_buffer"]
+        or session.model is not held["_model"]
+        or session.intercept is not held["_intercept"]
+        or session.average is not held["average"]
+        or session.operating_point is not held["operating_point"]
+        or session.class_weight != held["class_weight"]
+    ):
+        session = ranker._own.session = Session(ranker)
+    call = getattr(session, what)
+    if call is None or X.shape != session.wide:
+        return False
+    if X.dtype is not _FLOAT or not X.flags.carray:
+        if X.dtype.kind not in _NUMBERS:
+            return False
+        X = np.array(X, _FLOAT, order="C")
+    return bool(call(X, out))
