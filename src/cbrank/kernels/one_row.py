@@ -1,8 +1,7 @@
 """One row at a time: learned and tested, or scored, by one call that takes a table of addresses.
 
 The table stands for some thirty arrays, which would take longer to be handed over than the row to be
-learned. A row that is not plainly in order is left alone (a number is not finite, a weight is asleep, a
-block ends with it): the call says so, and the general kernels or the checks before them see to it. They give
+learned. A row that is not plainly in order is left alone (a number is not finite, a weight is asleep): the call says so, and the general kernels or the checks before them see to it. They give
 the same numbers to the last bit.
 """
 
@@ -47,6 +46,8 @@ _SHAPE, _CURVE, _ERRORS, _SHARE = RECORD + 11, RECORD + 12, RECORD + 14, RECORD 
 C, PHI, FORM, RESERVOIR, BALANCED, WEIGHTS = range(6)
 # The intercept, if it is fixed, and else the costs of the classes and whether the point is balanced.
 FIXED, INTERCEPT, COSTS, BALANCED_POINT = 0, 1, 2, 4
+
+REFUSED, LEARNED, LAST = range(3)  # what has become of a row to learn
 
 COMPILED = not config.DISABLE_JIT  # type: ignore[attr-defined]  # Python has no addresses
 
@@ -134,15 +135,20 @@ def _all_awake(model):
 
 
 @kernel
-def learn(table: Any, label: int) -> bool:
-    """Let a model with full covariance learn a row of a stream; say whether it has."""
+def learn(table: Any, label: int, may_end: bool) -> int:
+    """Let a model with full covariance learn a row of a stream: LEARNED, LAST or REFUSED.
+
+    The last row of a block is learned only where it may end one.
+    """
     d, position = table[FEATURES], counts_at(table[_POSITION], (2,))
     row, settings = floats_at(table[ROW], (1, d)), floats_at(table[SETTINGS], (WEIGHTS + 2,))
     model, weights = _model_at(table), settings[WEIGHTS + label :][:1]
-    if not (position[1] + 1 < table[ROOM] and weights[0] > 0.0):
-        return False
+    if not (position[1] < table[ROOM] and weights[0] > 0.0):
+        return REFUSED
     if not (_is_finite(row[0]) and _all_awake(model)):
-        return False
+        return REFUSED
+    if position[1] + 1 == table[ROOM] and not may_end:
+        return LAST
     memory = floats_at(table[_MEMORY], (1,))
     memory[0] = MEMORY
     notes, said = table[NOTES], floats_at(table[NOTES], (1, 1, _READOUTS, 2))
@@ -162,7 +168,7 @@ def learn(table: Any, label: int) -> bool:
     numbers, mix = counts_at(table[NUMBERS], (1,)), floats_at(table[MIX], (1, _READOUTS))
     block, readouts, curve = _block_at(table), _readouts_at(table), _curve_at(table)
     _follow(said, tested, noted, numbers, mix, block, readouts, curve, False, False)
-    return True
+    return LEARNED
 
 
 # Scoring ------------------------------------------------------------------------------------------

@@ -255,17 +255,32 @@ class Ranker(Stateful):
         self : object
             The ranker itself.
         """
+        with self._own.lock:
+            if classes is None and self.learn_at_once(x, y):
+                return self
         if not hasattr(self, "_model"):
             return self.partial_fit(checks.as_one_row(x), [y], classes)
         with self._own.lock:
             if classes is not None:
                 self._check_unchanged(classes)
-            if not self._learn_at_once(x, y):
-                self.learn_row(self._check_row(x), self.encode_label(y))
+            self.learn_row(self._check_row(x), self.encode_label(y))
         return self
 
-    def _learn_at_once(self, x: Any, y: Any) -> bool:  # noqa: ARG002
-        """Learn a row that is plainly in order by one compiled call; say whether it could be done."""
+    def learn_at_once(self, x: Any, y: Any) -> bool:  # noqa: ARG002
+        """Learn a row that is plainly in order by one compiled call, if there is one.
+
+        Parameters
+        ----------
+        x : object
+            The row: an array of as many finite numbers as there are features.
+        y : object
+            Its label.
+
+        Returns
+        -------
+        bool
+            Whether it was learned. If not, nothing has changed, and the row is to be checked.
+        """
         return False
 
     def encode_label(self, y: Any) -> int:

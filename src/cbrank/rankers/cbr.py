@@ -222,8 +222,8 @@ class CBRanker(Ranker):
 
     # Single rows -------------------------------------------------------------------------------
 
-    _learn_at_once = single.learn
-    _say_at_once = single.say
+    learn_at_once = single.learn
+    say_at_once = single.say
 
     # What is served ----------------------------------------------------------------------------
 
@@ -254,7 +254,7 @@ class CBRanker(Ranker):
     def _mixed(self, held: record.Record, mix: Floats, learners: Learners, columns: Any) -> Mixture:
         """Return the mixture of readouts in the unit of the one that weighs most, in some columns."""
         centred, parts = bool(held.origin.size), []
-        for place, readout in np.argwhere(mix > kernels.scores.NEGLIGIBLE):
+        for place, readout in np.transpose(np.nonzero(mix > kernels.scores.NEGLIGIBLE)).tolist():
             number, model = learners[place]
             weights = self._readout(model, readout, slice(None) if centred else columns)
             anchor = self._anchor(held, weights, number, readout)
@@ -502,7 +502,7 @@ class CBRanker(Ranker):
         array([0.98, 1.  ])
         """
         scores: Scores = np.empty(1)
-        if not return_std and self._say_at_once("score", X, scores):
+        if not return_std and self.say_at_once("score", X, scores):
             return scores
         check_is_fitted(self)
         now = self._of_now()

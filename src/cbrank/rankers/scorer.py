@@ -14,7 +14,8 @@ from cbrank.estimator import ClassifierMixin, Estimator, check_is_fitted
 from cbrank.metrics.roc import auc_of, operating_point_of
 from cbrank.rankers import checks, record
 
-_ONLY, _WHOLE = np.zeros(1, np.int64), np.ones((1, 1))
+_WHOLE = np.ones((1, 1))
+_FIRST, _SECOND = np.zeros(1, np.int64), np.ones(1, np.int64)
 _NONE, _NO_MEANS = np.zeros(0), np.zeros((2, 0))
 # With one class so far, all rows with smaller values than this are called that.
 _LARGEST_VALUE, _LARGEST_SCORE = 1e6, 1e300
@@ -225,7 +226,7 @@ class LinearScorer(ClassifierMixin, Estimator, metaclass=ABCMeta):
 
     def _numbers(self) -> NDArray[np.int64]:
         """Return the numbers of the learners, the leader's first."""
-        return _ONLY
+        return _FIRST
 
     def _mix(self) -> NDArray[np.float64]:
         """Return the weights of their readouts in what is served."""
@@ -421,7 +422,7 @@ class LinearScorer(ClassifierMixin, Estimator, metaclass=ABCMeta):
             The probabilities of the negative and of the positive class.
         """
         found: NDArray[np.float64] = np.empty((1, 2))
-        if self._say_at_once("probabilities", X, found):
+        if self.say_at_once("probabilities", X, found):
             return found
         check_is_fitted(self)
         now = self._of_now()
@@ -489,13 +490,28 @@ class LinearScorer(ClassifierMixin, Estimator, metaclass=ABCMeta):
             One of the two labels for each row.
         """
         score = np.empty(1)
-        if self._say_at_once("score", X, score):
-            return self.classes_[1:].copy() if score[0] > 0.0 else self.classes_[:1].copy()
+        if self.say_at_once("score", X, score):
+            return self.classes_[_SECOND if score[0] > 0.0 else _FIRST]
         positive = self.decision_function(X) > 0.0
         return self.classes_[positive.astype(np.int64)]
 
-    def _say_at_once(self, what: str, X: Any, out: NDArray[np.float64]) -> bool:  # noqa: ARG002
-        """Write what is said of a plain row by one compiled call; say whether it could be done."""
+    def say_at_once(self, what: str, X: Any, out: NDArray[np.float64]) -> bool:  # noqa: ARG002
+        """Write what is said of a plain row by one compiled call, if there is one.
+
+        Parameters
+        ----------
+        what : str
+            "score" or "probabilities".
+        X : object
+            A table of one row.
+        out : ndarray of shape (1,) or (1, 2)
+            Where it is written.
+
+        Returns
+        -------
+        bool
+            Whether it was. If not, the row is to be checked.
+        """
         return False
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:

@@ -6,7 +6,8 @@ next block, after a resize, a fit or a merge there are other tuples, and the ses
 lives in what a ranker does not share with copies, pickles and files.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from copy import copy
 from ctypes import addressof, c_char
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,13 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbrank import kernels
-from cbrank.rankers import halving
+from cbrank.rankers import halving, record
+from cbrank.rankers.parts import to_its_end, uninterrupted
 
 if TYPE_CHECKING:
     from cbrank.rankers.base import Settings
     from cbrank.rankers.cbr import CBRanker
 
-_FLOAT = np.dtype(np.float64)
+_Array, _FLOAT = np.ndarray, np.dtype(np.float64)
+_NOTED = 17  # fields of a record that rows are noted in
+_REFUSED, _LAST = 0, 2  # as in ``kernels.one_row``
 _NUMBERS = "fiub"  # kinds of numbers that become float64 without a word
 # Types of the arrays of a buffer, a model, a record up to its `learned`, of other models and of what
 # a session adds itself.
@@ -35,11 +39,11 @@ class Session:
     """What single rows are taken by, for as long as a ranker keeps its arrays and its settings."""
 
     __slots__ = (
+        "arrays",
         "average",
         "buffer",
         "class_weight",
         "intercept",
-        "kept",
         "learn",
         "model",
         "operating_point",
@@ -49,22 +53,19 @@ class Session:
         "score",
         "settings",
         "shape",
+        "table",
         "wide",
     )
 
-    learn: Callable[[int], bool] | None
-    score: Callable[[Any, Any], bool] | None
-    probabilities: Callable[[Any, Any], bool] | None
-
-    def __init__(self, ranker: "CBRanker") -> None:
-        settings: Settings | None = ranker._own.known
-        ranker = ranker._of_now()
+    def __init__(self, ranker: "CBRanker", settings: "Settings | None") -> None:
         self.model, self.buffer, self.record = ranker._model, ranker._buffer, ranker._record
         self.settings, self.intercept, self.average = settings, ranker._intercept, ranker.average
         self.operating_point, weight = ranker.operating_point, ranker.class_weight
         self.class_weight = dict(weight) if isinstance(weight, dict) else weight
-        self.learn = self.score = self.probabilities = None
-        if not ranker.TAKES_TABLES and not ranker._sparse and kernels.one_row.COMPILED:
+        self.learn: Any = None
+        self.score: Any = None
+        self.probabilities: Any = None
+        if not ranker._sparse and kernels.one_row.COMPILED:
             self._prepare(ranker)
 
     def _prepare(self, ranker: "CBRanker") -> None:
@@ -73,13 +74,11 @@ class Session:
         others = getattr(ranker, "_others", self.model)
         point, learned_by = _point_of(ranker), _settings_of(ranker, self.settings)
         added = numbers, np.array(ranker._mix()), self.row, np.zeros(8), learned_by, point
-        arrays = [*self.buffer, *self.model, *self.record[:17], *others, *added]
-        table = np.zeros(kernels.one_row.LENGTH, np.int64)
-        for place, array in enumerate(arrays):
-            if not array.flags.carray or array.dtype != _TYPES[place]:
-                return
-            table[place] = addressof(c_char.from_buffer(array)) if array.size else 0
-        table[kernels.one_row.SIZES :] = (
+        self.arrays = [*self.buffer, *self.model, *self.record[:_NOTED], *others, *added]
+        self.table = np.zeros(kernels.one_row.LENGTH, np.int64)
+        if not self._note_addresses(0, self.arrays):
+            return
+        self.table[kernels.one_row.SIZES :] = (
             n_features,
             self.buffer.rows.shape[1],
             len(self.record.level),
@@ -87,12 +86,61 @@ class Session:
             self.record.tested.size,
             self.record.origin.size > 0,
         )
-        self.kept = table, arrays
-        self.probabilities = partial(kernels.one_row.probabilities, table)
+        self.probabilities = partial(kernels.one_row.probabilities, self.table)
         if not np.isnan(point).any():
-            self.score = partial(kernels.one_row.score, table)
+            self.score = partial(kernels.one_row.score, self.table)
         if _learns_alone(ranker) and self.settings is not None:
-            self.learn = partial(kernels.one_row.learn, table)
+            self.learn = partial(kernels.one_row.learn, self.table)
+
+    def _note_addresses(self, first: int, arrays: Sequence[NDArray[Any]]) -> bool:
+        """Note where arrays are, from the first place on, unless one is not as kernels want it."""
+        for place, array in enumerate(arrays, first):
+            if not array.flags.carray or array.dtype != _TYPES[place]:
+                return False
+            memory: Any = array
+            self.table[place] = addressof(c_char.from_buffer(memory)) if array.size else 0
+        return True
+
+    def with_record(self, held: record.Record) -> "Session | None":
+        """Return the session of a ranker that has begun another block and is else the same."""
+        twin, first = copy(self), kernels.one_row.RECORD
+        twin.record, twin.table, twin.arrays = held, self.table.copy(), self.arrays.copy()
+        twin.arrays[first : first + _NOTED] = held[:_NOTED]
+        if not twin._note_addresses(first, held[:_NOTED]):
+            return None
+        twin.table[kernels.one_row.ROOM] = held.tested.size
+        for name in ("learn", "score", "probabilities"):
+            call = getattr(self, name)
+            setattr(twin, name, None if call is None else partial(call.func, twin.table))
+        return twin
+
+
+def _renewed(ranker: "CBRanker") -> Session:
+    """Return the session of a ranker as it is now, which becomes its own."""
+    own, now = ranker._own, ranker._of_now()
+    before, session = own.session, None
+    if (
+        before is not None
+        and before.probabilities is not None
+        and before.settings is own.known
+        and before.model is now._model
+        and before.buffer is now._buffer
+        and _serves(before, now.__dict__)
+        and not hasattr(now, "_halving")
+    ):
+        session = before.with_record(now._record)
+    own.session = session = session or Session(now, own.known)
+    return session
+
+
+def _serves(session: Session, held: dict[str, Any]) -> bool:
+    """Say whether scores are still made of what a session has noted."""
+    return bool(
+        session.average is held["average"]
+        and session.intercept is held["_intercept"]
+        and session.operating_point is held["operating_point"]
+        and session.class_weight == held["class_weight"]
+    )
 
 
 def _point_of(ranker: "CBRanker") -> NDArray[np.float64]:
@@ -143,7 +191,7 @@ def learn(ranker: "CBRanker", x: Any, y: Any) -> bool:
     known, session = own.known, own.session
     if (
         known is None
-        or type(x) is not np.ndarray
+        or type(x) is not _Array
         or ranker._intercept is not None
         or known.read(ranker.__dict__) != known.values
         or ranker.class_weight != known.class_weight
@@ -156,7 +204,7 @@ def learn(ranker: "CBRanker", x: Any, y: Any) -> bool:
         or session.buffer is not ranker._buffer
         or session.model is not ranker._model
     ):
-        session = own.session = Session(ranker)
+        session = _renewed(ranker)
     if session.learn is None or x.shape != session.shape:
         return False
     if x.dtype is not _FLOAT and x.dtype.kind not in _NUMBERS:
@@ -167,9 +215,25 @@ def learn(ranker: "CBRanker", x: Any, y: Any) -> bool:
         return False
     session.row[...] = x
     try:
-        return session.learn(label)
+        done = session.learn(label, False)
+        if done == _LAST:
+            _learn_last(ranker, session.learn, label)
+        return done != _REFUSED
     finally:
         own.turn += 1
+
+
+def _learn_last(ranker: "CBRanker", learn_row: Callable[[int, bool], int], label: int) -> None:
+    """Learn the last row of a block, which is measured then."""
+    calls: list[Any] = [(learn_row, label, True)]
+
+    def go_on() -> None:
+        if calls:
+            uninterrupted([*calls, (calls.clear,)])
+        if not record.rows_left(ranker._record):
+            ranker._end_block()
+
+    to_its_end(go_on, lambda: not calls)
 
 
 def say(ranker: "CBRanker", what: str, X: Any, out: NDArray[np.float64]) -> bool:
@@ -191,7 +255,7 @@ def say(ranker: "CBRanker", what: str, X: Any, out: NDArray[np.float64]) -> bool
     bool
         Whether it was. If not, the row is to be checked.
     """
-    if type(X) is not np.ndarray or X.ndim != 2 or X.shape[0] != 1:
+    if type(X) is not _Array or X.ndim != 2 or X.shape[0] != 1:
         return False
     session, held = ranker._own.session, ranker.__dict__
     if "feature_names_in_" in held or "_record" not in held:
@@ -201,12 +265,9 @@ def say(ranker: "CBRanker", what: str, X: Any, out: NDArray[np.float64]) -> bool
         or session.record is not held["_record"]
         or session.buffer is not held["_buffer"]
         or session.model is not held["_model"]
-        or session.intercept is not held["_intercept"]
-        or session.average is not held["average"]
-        or session.operating_point is not held["operating_point"]
-        or session.class_weight != held["class_weight"]
+        or not _serves(session, held)
     ):
-        session = ranker._own.session = Session(ranker)
+        session = _renewed(ranker)
     call = getattr(session, what)
     if call is None or X.shape != session.wide:
         return False
