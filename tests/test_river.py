@@ -505,4 +505,4 @@ def test_an_additive_ranker_takes_words_gaps_and_keys_that_come_and_go():
     assert chance == pytest.approx(expected.predict_proba(rows[:1])[0, 1])
     assert model.predict_proba_one({}) == model.predict_proba_one({"unknown": 3})
     many = model.predict_proba_many(frame[:2])
-    assert many[True].tolist() == expected.predict_proba(frame[:2])[:, 1].tolist()
+    assert many[True].tolist() == pytest.approx(expected.predict_proba(frame[:2])[:, 1])
