@@ -4,6 +4,7 @@ import copy
 import os
 import pickle
 import threading
+from collections.abc import Callable
 from contextlib import contextmanager
 from unittest import mock
 
@@ -70,22 +71,20 @@ def assert_say_the_same(one, other, row):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_stream_of_single_rows_is_learned_and_scored_alike(form, monkeypatch):
+def test_a_stream_of_single_rows_is_learned_and_scored_alike(form):
     X, y, _ = load("german")
     X, y = X[:700], (y[:700] == 1).astype(int)
     one, other = pair(X[:20], y[:20], **FORMS[form])
-    general = []
-    monkeypatch.setattr(
-        CBRanker, "learn_row", lambda *args: general.append(Ranker.learn_row(*args))
-    )
-    for row, label in zip(X[20:], y[20:], strict=True):
-        assert_say_the_same(one, other, row[None])
-        one.learn_one(row, label)
-        with in_general():
-            other.learn_one(row, label)
+    original = CBRanker.learn_row
+    with mock.patch.object(CBRanker, "learn_row", autospec=True, side_effect=original) as checked:
+        for row, label in zip(X[20:], y[20:], strict=True):
+            assert_say_the_same(one, other, row[None])
+            one.learn_one(row, label)
+            with in_general():
+                other.learn_one(row, label)
     assert_same(one, other)
     asked_twice = 680 if form in SEVERAL else (y[20:] == 0).sum() if form == "one-sided" else 0
-    assert len(general) == 680 + asked_twice
+    assert checked.call_count == 680 + asked_twice
 
 
 def saved(ranker, folder):
@@ -141,8 +140,8 @@ def test_nothing_that_comes_between_makes_a_difference(
     assert_same(one, other)
 
 
-FORMATS = {
-    "float32": np.float32,
+FORMATS: dict[str, Callable[..., np.ndarray]] = {
+    "float32": lambda X: X.astype(np.float32),
     "whole numbers": lambda X: (10 * X).astype(np.int64),
     "booleans": lambda X: X > 0,
     "Fortran": np.asfortranarray,
@@ -157,7 +156,7 @@ def test_numbers_of_any_kind_are_taken_and_none_are_kept(form):
     one, other = pair(X[:20], y[:20], C=0.1)
     for at in range(20, 60):
         row = FORMATS[form](X[[at]])
-        row.flags.writeable = at % 2
+        row.flags.writeable = at % 2 == 0
         assert_say_the_same(one, other, row)
         mine, theirs = np.require(row[0], requirements="W"), row[0].copy()
         one.learn_one(mine, y[at])

@@ -12,7 +12,7 @@ from numba import carray  # type: ignore[attr-defined]
 from numba.core import types
 from numba.extending import intrinsic
 
-from cbrank.kernels._jit import jit
+from cbrank.kernels._jit import allocating_jit
 
 
 @intrinsic
@@ -28,19 +28,25 @@ def _as_pointer(_context, address):
 _pointer: Any = _as_pointer
 
 
-@jit
+@allocating_jit
 def floats_at(address, shape):
     """Return the array of float64 at an address."""
     return carray(_pointer(address), shape, np.float64)
 
 
-@jit
+@allocating_jit
 def counts_at(address, shape):
     """Return the array of int64 at an address."""
     return carray(_pointer(address), shape, np.int64)
 
 
-@jit
+@allocating_jit
 def seeds_at(address, shape):
     """Return the array of uint64 at an address."""
     return carray(_pointer(address), shape, np.uint64)
+
+
+@allocating_jit
+def flags_at(address, shape):
+    """Return the array of booleans at an address."""
+    return carray(_pointer(address), shape, np.bool_)

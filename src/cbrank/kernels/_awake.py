@@ -1,20 +1,31 @@
-"""Weights that a learner makes no use of are asleep: sweeps of a full covariance leave them out.
+"""What a sweep of a full covariance works on: copies of the weights awake, padded for SIMD.
 
-Such a weight has a mean of 0 and a variance of exactly `ASLEEP`, and it stays so: its column is as
-good as absent. A learner with 10 weights awake of 600 then costs what one with 10 columns does.
-What is common to all learners, the buffer and the test by the weights held, keeps all columns.
+Weights that a learner makes no use of are *asleep*: they have a mean of 0 and a variance of exactly
+`ASLEEP`, and stay so: their columns are as good as absent. A learner with 10 weights awake of 600 then
+costs what one with 10 columns does. What is common to all learners, the buffer and the test by the
+weights held, keeps all columns.
 """
 
 import numpy as np
 
-from cbrank.kernels._jit import jit
+from cbrank.kernels._jit import allocating_jit, jit
 from cbrank.kernels.buffers import DenseBuffer, store
 from cbrank.kernels.confidence import FullModel
 from cbrank.kernels.prequential import Trail, witness
 from cbrank.parameters import ASLEEP
 
+_LINE = 8  # doubles of a cache line
 
-@jit
+
+@allocating_jit
+def aligned(rows, width):
+    """Return a matrix of zeros that begins at a cache line."""
+    room = np.zeros(rows * width + _LINE)
+    begin = (_LINE - room.ctypes.data // 8 % _LINE) % _LINE
+    return room[begin : begin + rows * width].reshape(rows, width)
+
+
+@allocating_jit
 def awake_of(model):
     """Return the places of the weights that are awake."""
     places, n = np.empty(model.mu.size + 1, np.int64), 0
@@ -24,39 +35,40 @@ def awake_of(model):
     return places[:n].copy()
 
 
-@jit
-def _some(vector, places):
-    out = np.empty(places.size)
+@allocating_jit
+def _some(vector, places, width):
+    out = aligned(1, width)[0]
     for k in range(places.size):
         out[k] = vector[places[k]]
     return out
 
 
-@jit
-def rows_of(X, order, places):
-    """Return some columns of the rows `order`."""
-    out = np.empty((order.size, places.size))
+@allocating_jit
+def rows_of(X, order, places, width):
+    """Return some columns of the rows `order`, followed by zeros up to a width."""
+    out = aligned(order.size, width)
     for k in range(order.size):
         for i in range(places.size):
             out[k, i] = X[order[k], places[i]]
     return out
 
 
-@jit
-def model_of(model, places):
+@allocating_jit
+def model_of(model, places, width):
     """Return a model of some of the weights, with the same tally."""
-    Sigma = np.empty((places.size, places.size))
+    Sigma = aligned(width, width)
     for i in range(places.size):
         for j in range(places.size):
             Sigma[i, j] = model.Sigma[places[i], places[j]]
-    return FullModel(_some(model.mu, places), Sigma, _some(model.lag, places), model.tally)
+    mu, lag = _some(model.mu, places, width), _some(model.lag, places, width)
+    return FullModel(mu, Sigma, lag, model.tally)
 
 
-@jit
-def buffer_of(buffer, places):
+@allocating_jit
+def buffer_of(buffer, places, width):
     """Return a copy of a buffer with some columns."""
-    rows = np.empty((2, buffer.rows.shape[1], places.size))
-    means = np.empty((2, places.size))
+    capacity = buffer.rows.shape[1]
+    rows, means = aligned(2 * capacity, width).reshape(2, capacity, width), aligned(2, width)
     for label in range(2):
         for i in range(places.size):
             means[label, i] = buffer.means[label, places[i]]
@@ -73,10 +85,10 @@ def buffer_of(buffer, places):
     )
 
 
-@jit
-def trail_of(trail, places):
+@allocating_jit
+def trail_of(trail, places, width):
     """Return a trail with the same notes that takes rows with some columns."""
-    held, origin = _some(trail.held, places), _some(trail.origin, places)
+    held, origin = _some(trail.held, places, width), _some(trail.origin, places, width)
     return Trail(held, origin, trail.memory, trail.said, trail.tested, trail.labels)
 
 

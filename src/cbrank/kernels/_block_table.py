@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cbrank.kernels._jit import jit
+from cbrank.kernels._jit import allocating_jit, jit
 from cbrank.kernels.confidence import EPSILON, SMALLEST_VARIANCE
 from cbrank.kernels.vectors import (
     SPARSE,
@@ -59,7 +59,7 @@ class Table(NamedTuple):
     blur: np.ndarray  # (1,) bound of the rounding error of a score, for a row of size 1
 
 
-@jit
+@allocating_jit
 def new_table(d, capacity):
     # Room in F. A block goes on until all but LONGEST of it are taken, so that a row seldom has
     # to apply updates in the middle of its sweep. More room makes for longer products, but
@@ -106,7 +106,7 @@ def measure(table, row):
     table.size[row], table.norm[row] = math.sqrt(size), math.sqrt(max(square, 0.0) + rounding)
 
 
-@jit
+@allocating_jit
 def project(table, Sigma, begin, end):
     """Compute P, sizes and norms of the rows from `begin` to `end`."""
     count = 0
@@ -141,7 +141,7 @@ def project_buffers(table, buffer, Sigma):
         project(table, Sigma, first, first + buffer.size[label])
 
 
-@jit
+@allocating_jit
 def begin_table(table, rows, buffer, Sigma):
     """Place the origin amid the next rows, and write the buffered rows to the table."""
     centre(rows, np.arange(len(rows)), table.origin)
@@ -206,7 +206,7 @@ def spread(table, begin, end, old):
         k += 2
 
 
-@jit
+@allocating_jit
 def apply_pending(table, Sigma):
     """Apply the pending updates: Sigma -= F'F.
 
@@ -231,7 +231,7 @@ def apply_pending(table, Sigma):
     table.n[0], table.least[0] = 0, 1.0
 
 
-@jit
+@allocating_jit
 def follow(table, begin, end):
     """Apply the pending updates to P: P -= A F. Say whether a norm has lost its digits by that."""
     n, lost = table.n[0], False

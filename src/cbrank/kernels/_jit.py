@@ -1,7 +1,8 @@
 """Numba's decorators, set up once for all kernels.
 
-``@jit`` is for functions that other compiled functions call; ``@kernel`` is for the entry points
-that Python alone calls, whose machine code is kept on disk. A failing disk cache never fails a fit:
+``@jit`` is for functions that other compiled functions call, and ``@allocating_jit`` for those of them
+that make or return arrays; ``@kernel`` is for the entry points that Python alone calls, whose machine
+code is kept on disk. A failing disk cache never fails a fit:
 with an unwritable folder, a damaged file or a full disk the kernel is compiled in memory.
 """
 
@@ -31,19 +32,35 @@ _OPTIONS: dict[str, Any] = {
 }
 
 
-def jit(function: Function, **others: Any) -> Function:
-    """Compile a function that kernels call.
+def allocating_jit(function: Function, **others: Any) -> Function:
+    """Compile a function that kernels call, and that makes or returns arrays.
 
     One with a private name, or of a private module, gets no wrapper for calls from Python: a
     wrapper takes about as long to compile as the function itself.
     """
     private = function.__name__.startswith("_") or "._" in function.__module__
-    options = _OPTIONS | {"no_cfunc_wrapper": True, "no_cpython_wrapper": private} | others
+    wrappers = {"no_cfunc_wrapper": True, "no_cpython_wrapper": private}
+    options = _OPTIONS | wrappers | {"_nrt": True, "forceinline": False} | others
     return numba.njit(**options)(function)  # type: ignore[no-any-return]
 
 
+def jit(function: Function, **others: Any) -> Function:
+    """Compile a function that kernels call into those that call it.
+
+    It borrows its arrays: no references are counted, which in a sweep over rows of fifty numbers would
+    take longer than all else. So it can neither make arrays nor return any. To pass arrays, each of
+    which is seven numbers and more, would take as long; hence no calls are left.
+    """
+    return allocating_jit(function, **{"_nrt": False, "forceinline": True} | others)
+
+
+def outlined_jit(function: Function) -> Function:
+    """Compile a function that kernels call once for many of them, where it is large and takes long."""
+    return jit(function, forceinline=False)
+
+
 def exact_jit(function: Function) -> Function:
-    """Compile a function that kernels call, whose sums are added up in the order in which they stand."""
+    """Compile a function that kernels call, rounded as NumPy rounds: no multiply-adds are fused."""
     return jit(function, fastmath=False)
 
 
@@ -54,7 +71,7 @@ def exact_kernel(function: Function) -> Function:
 
 def kernel(function: Function, **others: Any) -> Function:
     """Compile an entry point at its first call, and keep its machine code on disk if possible."""
-    compiled = jit(function, **others)
+    compiled = allocating_jit(function, **others)
     if not config.DISABLE_JIT:  # type: ignore[attr-defined]
         try:
             compiled._cache = _KernelCache(function)  # type: ignore[attr-defined]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cbrank.kernels._jit import jit, kernel
+from cbrank.kernels._jit import allocating_jit, kernel
 from cbrank.kernels.buffers import row_weight, store
 from cbrank.kernels.opauc import count_row, gradient
 from cbrank.kernels.prequential import foretell
@@ -39,14 +39,14 @@ class Parameters(NamedTuple):
     balanced: bool
 
 
-@jit
+@allocating_jit
 def _adaptive_step(g, step, smoothing, s):
     """Add to the sums of squared gradients; return the change of every weight."""
     s += g * g
     return -step * g / (smoothing + np.sqrt(s))
 
 
-@jit
+@allocating_jit
 def _project(w, radius):
     norm = math.sqrt(dot(w, w))
     if norm > radius:

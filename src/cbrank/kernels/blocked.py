@@ -47,7 +47,7 @@ from cbrank.kernels._block_table import (
     spread,
     take_in,
 )
-from cbrank.kernels._jit import jit, kernel
+from cbrank.kernels._jit import allocating_jit, jit, kernel
 from cbrank.kernels.buffers import row_weight, store
 from cbrank.kernels.confidence import (
     PAIRS,
@@ -233,7 +233,7 @@ def _meet(table, x, b, new, old, first, size, sign, C, phi, model, boost):
         if square > WIDEST**2 and _is_wide(table, new, old):
             if n == 0:  # nothing is pending: narrow now; the caller computes P anew
                 _difference(table, new, old)
-                narrow(model, table.z)
+                narrow(model, model.Sigma, table.z)
             return True
         if n == table.F.shape[0]:
             return True
@@ -296,7 +296,7 @@ def _learn_row(table, x, new, end, label, C, buffer, model, phi):
 # A block ------------------------------------------------------------------------------------------
 
 
-@jit
+@allocating_jit
 def _learn(X, labels, weights, order, buffer, model, parameters, trail):
     """Learn from rows, of which `order` has the places in `labels` and `weights`."""
     capacity = buffer.rows.shape[1]
@@ -337,11 +337,12 @@ def _learn(X, labels, weights, order, buffer, model, parameters, trail):
 def learn(X, labels, weights, order, buffer, model, parameters, trail):
     """Learn from the rows `order` of `X`, in that order: the model of ``full.learn``."""
     places = awake_of(model)
-    rows, all_awake = rows_of(X, order, places), places.size == model.mu.size
+    n = places.size
+    rows, all_awake = rows_of(X, order, places, n), n == model.mu.size
     learner, buffered, notes = model, buffer, trail
     if not all_awake:
-        learner, buffered = model_of(model, places), buffer_of(buffer, places)
-        notes = trail_of(trail, places)
+        learner, buffered = model_of(model, places, n), buffer_of(buffer, places, n)
+        notes = trail_of(trail, places, n)
     _learn(rows, labels, weights, order, buffered, learner, parameters, notes)
     if not all_awake:
         give_back(model, learner, places)

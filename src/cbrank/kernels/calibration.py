@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cbrank.kernels._jit import exact_jit, exact_kernel, jit
+from cbrank.kernels._jit import allocating_jit, exact_jit, exact_kernel, jit
 from cbrank.kernels.vectors import dot
 
 OFFSET, SHAPE, LINE, TREND = range(4)  # places in `curve`
@@ -192,7 +192,7 @@ def count_places(places, labels, counts, kept):
         counts[2, k] += places[i]
 
 
-@jit
+@allocating_jit
 def find_shape(counts, before):
     """Return the shape that counts of places have, shrunk towards the shape before."""
     negatives, positives = counts[0].sum(), counts[1].sum()

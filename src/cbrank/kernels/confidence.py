@@ -140,17 +140,18 @@ def scw_step(margin, variance, C, phi):
     if not (_SMALLEST_PAIR < variance < math.inf and margin < wanted):
         return 0.0, 0.0
     psi, zeta = 1.0 + phi**2 / 2.0, 1.0 + phi**2
-    m = margin / deviation
+    inverse = 1.0 / deviation  # one division: roots and divisions are what a step waits for
+    m = margin * inverse
     root = phi * math.sqrt(m * m * phi**2 / 4.0 + zeta)
     if m > 0.0:
-        alpha = (phi**2 - m * m) / (deviation * (m * psi + root))
+        alpha = (phi**2 - m * m) * inverse / (m * psi + root)
     else:
-        alpha = (root - m * psi) / (deviation * zeta)
+        alpha = (root - m * psi) * inverse / zeta
     alpha = min(C, LARGEST_C, alpha)
     if not alpha > 0.0:
         return 0.0, 0.0
     added = _added(alpha, deviation, phi)
-    return alpha, added / (1.0 + added) / variance
+    return alpha, added / (1.0 + added) * inverse * inverse
 
 
 @jit
@@ -161,8 +162,8 @@ def _added(alpha, deviation, phi):
     the increase is g (g + sqrt(g^2 + 4)) / 2. It is kept below 1 / EPSILON: a larger one would
     leave a variance that rounding cannot tell from zero.
     """
-    gain = alpha * phi * deviation
-    return min(gain * (gain + math.hypot(gain, 2.0)) / 2.0, 1.0 / EPSILON)
+    gain = alpha * phi * deviation  # at most 1e300: where its square overflows, the minimum counts
+    return min(gain * (gain + math.sqrt(gain * gain + 4.0)) / 2.0, 1.0 / EPSILON)
 
 
 @jit
@@ -202,12 +203,12 @@ def per_lag_of(tally):
 
 
 @jit
-def is_rounding(variance, z, square, Sigma):
+def is_rounding(variance, z, square, variances):
     """Say whether z' Sigma z may be rounding error, given its size and that of its terms.
 
     For columns that are copies of each other Sigma holds the variance of their sum as a difference
     of large numbers. Once that is learned, the rest is rounding of any size and sign, and an update
-    by it would move the mean anywhere. `square` is z.z.
+    by it would move the mean anywhere. `square` is z.z, `variances` are those of the weights.
     """
     # The quick test first: variances of weights are at most 1, the prior's, so z.z is an upper
     # bound of the sum of z_i^2 Sigma_ii, and most pairs need no pass over the diagonal.
@@ -215,7 +216,7 @@ def is_rounding(variance, z, square, Sigma):
         return False
     square = 0.0
     for i in range(z.size):
-        square += z[i] * z[i] * Sigma[i, i]
+        square += z[i] * z[i] * variances[i]
     return not variance >= least_sound(square)
 
 
@@ -242,18 +243,18 @@ def narrowed(z, variance):
 
 
 @jit
-def narrow(model, z):
+def narrow(model, Sigma, z):
     """Narrow the weights that are too wide for the pair z; say whether there were any."""
     any_narrowed = False
-    for i in range(z.size):
-        factor = narrowed(z[i], model.Sigma[i, i])
+    for i in range(model.mu.size):
+        factor = narrowed(z[i], Sigma[i, i])
         if factor < 1.0:
             any_narrowed = True
             model.mu[i] *= factor
             model.lag[i] *= factor
-            for j in range(z.size):
-                model.Sigma[i, j] *= factor
-                model.Sigma[j, i] *= factor
+            for j in range(Sigma.shape[0]):
+                Sigma[i, j] *= factor
+                Sigma[j, i] *= factor
     return any_narrowed
 
 

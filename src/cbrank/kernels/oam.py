@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cbrank.kernels._jit import jit, kernel
+from cbrank.kernels._jit import allocating_jit, kernel
 from cbrank.kernels.buffers import row_weight, store, store_sparse
 from cbrank.kernels.prequential import foretell_row, foretell_sparse
 from cbrank.kernels.vectors import difference, dot, dot_sparse
@@ -33,7 +33,7 @@ class Parameters(NamedTuple):
     balanced: bool
 
 
-@jit
+@allocating_jit
 def _half_penalty(buffer, label, weight, capacity, parameters):
     """Return C_t / 2 for a row just counted.
 
@@ -44,13 +44,13 @@ def _half_penalty(buffer, label, weight, capacity, parameters):
     return 0.5 * parameters.C * unseen * row_weight(buffer, label, weight, parameters.balanced)
 
 
-@jit
+@allocating_jit
 def _tau(margin, norm, most):
     """Return the passive-aggressive step for a pair whose z has the squared norm `norm`."""
     return min(most, max(0.0, 1.0 - margin) / norm) if norm > 0.0 else 0.0
 
 
-@jit
+@allocating_jit
 def _sweep(x, other, sign, buffer, w, most):
     """Take a passive-aggressive step for each pair in turn."""
     capacity = buffer.rows.shape[1]
@@ -66,7 +66,7 @@ def _sweep(x, other, sign, buffer, w, most):
             w[i] += tau * sign * (x[i] - b[i])
 
 
-@jit
+@allocating_jit
 def _gradient(x, other, sign, buffer, w, most, wrong):
     """Take one step for all pairs whose margin, by the weights as they are, is at most 1.
 
@@ -84,7 +84,7 @@ def _gradient(x, other, sign, buffer, w, most, wrong):
                 w[i] -= most * sign * buffer.rows[other, slot, i]
 
 
-@jit
+@allocating_jit
 def _sweep_sparse(indices, values, other, sign, buffer, w, most, z_at, z):
     capacity = buffer.length.shape[1]
     for k in range(buffer.size[other]):
@@ -98,7 +98,7 @@ def _sweep_sparse(indices, values, other, sign, buffer, w, most, z_at, z):
             w[z_at[j]] += tau * sign * z[j]
 
 
-@jit
+@allocating_jit
 def _gradient_sparse(indices, values, other, sign, buffer, w, most, wrong):
     score, n_wrong = dot_sparse(w, indices, values), 0
     for slot in range(buffer.size[other]):

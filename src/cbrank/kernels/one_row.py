@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 from numba.core import config
 
-from cbrank.kernels._addresses import counts_at, floats_at, seeds_at
-from cbrank.kernels._jit import exact_jit, exact_kernel, jit, kernel
-from cbrank.kernels.buffers import DenseBuffer
+from cbrank.kernels._addresses import counts_at, flags_at, floats_at, seeds_at
+from cbrank.kernels._jit import allocating_jit, exact_jit, exact_kernel, jit, kernel
+from cbrank.kernels._pending import GROUP, Pending
+from cbrank.kernels._reaches import Reaches, measure
+from cbrank.kernels._simd import WIDTH
+from cbrank.kernels.buffers import DenseBuffer, store
 from cbrank.kernels.calibration import (
     SHAPE_KNOTS,
     TREND,
@@ -25,20 +28,39 @@ from cbrank.kernels.calibration import (
     _trend_of,
     knots_of,
 )
-from cbrank.kernels.confidence import ROWS, FullModel, Parameters, boost_after
-from cbrank.kernels.full import _learn
-from cbrank.kernels.prequential import MEMORY, Block, Readouts, Trail, _follow
+from cbrank.kernels.confidence import (
+    ROWS,
+    UPDATES,
+    FullModel,
+    Parameters,
+    boost_after,
+    per_lag_of,
+)
+from cbrank.kernels.full import _learn_row, rows_between
+from cbrank.kernels.prequential import (
+    MEMORY,
+    Block,
+    Readouts,
+    Trail,
+    _follow,
+    remember,
+    say_both,
+    witness,
+)
 from cbrank.kernels.scores import NEGLIGIBLE, _anchor_by_means, _anchor_by_scores, _score_of
 from cbrank.parameters import ASLEEP
 
 # What the table has: addresses of the arrays of a DenseBuffer, of a model, of a record up to its
 # `learned`, of other learners' models, stacked; of the numbers of all learners, of the weights of their
-# readouts, of the row to learn and of eight numbers to note, of `SETTINGS` and of the operating `POINT`; then sizes.
-BUFFER, MODEL, RECORD, OTHERS, NUMBERS, MIX, ROW, NOTES, SETTINGS, POINT, SIZES = (
-    0, 6, 10, 27, 31, 32, 33, 34, 35, 36, 37,
+# readouts, of eight numbers to note, of `SETTINGS` and of the operating `POINT`; of a `workspace`, whose
+# last array is the row to learn; then sizes.
+BUFFER, MODEL, RECORD, OTHERS, NUMBERS, MIX, NOTES, SETTINGS, POINT, PENDING = (
+    0, 6, 10, 27, 31, 32, 33, 34, 35, 36,
 )  # fmt: skip
-FEATURES, CAPACITY, SLOTS, LEARNERS, ROOM, BY_MEANS = range(SIZES, SIZES + 6)
-LENGTH = SIZES + 6
+REACHES, COPIED, LEARNER = PENDING + 11, PENDING + 22, PENDING + 28
+ROW, SIZES = LEARNER + 3, LEARNER + 4
+FEATURES, CAPACITY, SLOTS, LEARNERS, ROOM, BY_MEANS, PADDED = range(SIZES, SIZES + 7)
+LENGTH = SIZES + 7
 _SEEN, _MU, _LAG, _TALLY = BUFFER + 4, MODEL, MODEL + 2, MODEL + 3
 _HELD, _MEMORY, _POSITION, _LEVEL = RECORD, RECORD + 2, RECORD + 7, RECORD + 8
 _SHAPE, _CURVE, _ERRORS, _SHARE = RECORD + 11, RECORD + 12, RECORD + 14, RECORD + 15
@@ -60,7 +82,7 @@ _boost_of = exact_jit(boost_after)
 # Learning -----------------------------------------------------------------------------------------
 
 
-@jit
+@allocating_jit
 def _buffer_at(table):
     d, pair = table[FEATURES], (2,)
     return DenseBuffer(
@@ -73,7 +95,20 @@ def _buffer_at(table):
     )
 
 
-@jit
+@allocating_jit
+def _copied_at(table, D, M):
+    pair = (2,)
+    return DenseBuffer(
+        floats_at(table[COPIED], (2, M, D)),
+        floats_at(table[COPIED + 1], (2, D)),
+        counts_at(table[COPIED + 2], pair),
+        counts_at(table[COPIED + 3], pair),
+        counts_at(table[COPIED + 4], pair),
+        seeds_at(table[COPIED + 5], (1,)),
+    )
+
+
+@allocating_jit
 def _model_at(table):
     d = table[FEATURES]
     return FullModel(
@@ -84,7 +119,7 @@ def _model_at(table):
     )
 
 
-@jit
+@allocating_jit
 def _block_at(table):
     room = table[ROOM]
     return Block(
@@ -96,7 +131,7 @@ def _block_at(table):
     )
 
 
-@jit
+@allocating_jit
 def _readouts_at(table):
     slots = table[SLOTS]
     return Readouts(
@@ -106,7 +141,7 @@ def _readouts_at(table):
     )
 
 
-@jit
+@allocating_jit
 def _curve_at(table):
     return Curve(
         floats_at(table[_SHAPE], (2, SHAPE_KNOTS)),
@@ -134,18 +169,125 @@ def _all_awake(model):
     return awake
 
 
+# What a sweep works on (see ``_awake``). To copy it for each call, as ``full`` does for many rows, would
+# take longer than one row takes: so the copies stay, and what a row changes is written to the model and to
+# the buffer as well.
+
+
+def workspace(n_features: int, capacity: int) -> list[np.ndarray]:
+    """Return the arrays that are kept from row to row: all zero, which is another buffer than any."""
+    d, D, M = n_features, max(2, -(-n_features // WIDTH)) * WIDTH, capacity
+    counts = [np.zeros(2, np.int64) for _ in range(3)]
+    return [
+        *(_aligned(*shape) for shape in ((D, D), (1, D), (GROUP, D), (GROUP + 1, D), (GROUP, D))),
+        *(np.zeros(GROUP), np.zeros(GROUP), np.zeros(GROUP, np.bool_), np.zeros(1, np.int64)),
+        *(np.arange(d), np.zeros(d + 1, np.int64)),
+        *(np.zeros(1, np.bool_), _aligned(1, D), _aligned(D, D), _aligned(1, D), np.arange(d)),
+        *(_aligned(2 * M, D), np.zeros((2, M)), np.zeros((2, M)), _aligned(2, D), _aligned(2, D)),
+        np.zeros(2),
+        *(_aligned(2 * M, D), _aligned(2, D), *counts, np.zeros(1, np.uint64)),
+        *(_aligned(1, D), _aligned(1, D), np.zeros(1, np.int64), _aligned(1, D)),
+    ]
+
+
+def _aligned(rows: int, width: int) -> np.ndarray:
+    """Return a matrix of zeros that begins at a cache line."""
+    room = np.zeros(rows * width + WIDTH)
+    begin = -(room.ctypes.data // 8) % WIDTH
+    return room[begin : begin + rows * width].reshape(rows, width)
+
+
+@allocating_jit
+def _pending_at(table, d, D):
+    return Pending(
+        floats_at(table[PENDING], (D, D)),
+        floats_at(table[PENDING + 1], (D,)),
+        floats_at(table[PENDING + 2], (GROUP, D)),
+        floats_at(table[PENDING + 3], (GROUP + 1, D)),
+        floats_at(table[PENDING + 4], (GROUP, D)),
+        floats_at(table[PENDING + 5], (GROUP,)),
+        floats_at(table[PENDING + 6], (GROUP,)),
+        flags_at(table[PENDING + 7], (GROUP,)),
+        counts_at(table[PENDING + 8], (1,)),
+        counts_at(table[PENDING + 9], (d,)),
+        counts_at(table[PENDING + 10], (d + 1,)),
+    )
+
+
+@allocating_jit
+def _reaches_at(table, d, D, M):
+    return Reaches(
+        flags_at(table[REACHES], (1,)),
+        floats_at(table[REACHES + 1], (D,)),
+        floats_at(table[REACHES + 2], (D, D)),
+        floats_at(table[REACHES + 3], (D,)),
+        counts_at(table[REACHES + 4], (d,)),
+        floats_at(table[REACHES + 5], (2, M, D)),
+        floats_at(table[REACHES + 6], (2, M)),
+        floats_at(table[REACHES + 7], (2, M)),
+        floats_at(table[REACHES + 8], (2, D)),
+        floats_at(table[REACHES + 9], (2, D)),
+        floats_at(table[REACHES + 10], (2,)),
+    )
+
+
+@jit
+def _is_same(copied, buffer):
+    """Say whether nobody else has learned a row since this buffer was copied, or filled with the other."""
+    same = copied.random[0] == buffer.random[0]
+    for label in range(2):
+        same &= copied.seen[label] == buffer.seen[label]
+        same &= copied.size[label] == buffer.size[label]
+        same &= copied.oldest[label] == buffer.oldest[label]
+    return same
+
+
+@jit
+def _copy(model, buffer, d, learner, buffered, pending, reaches, due):
+    """Copy a model and a buffer; nothing is known of the reaches of pairs then."""
+    for i in range(d):
+        learner.mu[i], learner.lag[i] = model.mu[i], model.lag[i]
+        pending.left[i] = model.Sigma[i, i]
+        for j in range(d):
+            learner.Sigma[i, j] = model.Sigma[i, j]
+    for label in range(2):
+        buffered.size[label] = buffer.size[label]
+        buffered.oldest[label] = buffer.oldest[label]
+        buffered.seen[label] = buffer.seen[label]
+        for i in range(d):
+            buffered.means[label, i] = buffer.means[label, i]
+        for slot in range(buffer.size[label]):
+            for i in range(d):
+                buffered.rows[label, slot, i] = buffer.rows[label, slot, i]
+    buffered.random[0] = buffer.random[0]
+    reaches.known[0] = False
+    due[0] = 0
+
+
+@jit
+def _give_back(model, learner, d, updates):
+    """Write what a row has changed to the model, which had so many updates before."""
+    changed = model.tally[UPDATES] > updates
+    for i in range(d):
+        changed |= model.Sigma[i, i] != learner.Sigma[i, i]  # narrowed, without an update
+    if changed:
+        for i in range(d):
+            model.mu[i], model.lag[i] = learner.mu[i], learner.lag[i]
+            for j in range(d):
+                model.Sigma[i, j] = learner.Sigma[i, j]
+
+
 @kernel
 def learn(table: Any, label: int, may_end: bool) -> int:
     """Let a model with full covariance learn a row of a stream: LEARNED, LAST or REFUSED.
 
     The last row of a block is learned only where it may end one.
     """
-    d, position = table[FEATURES], counts_at(table[_POSITION], (2,))
-    row, settings = floats_at(table[ROW], (1, d)), floats_at(table[SETTINGS], (WEIGHTS + 2,))
-    model, weights = _model_at(table), settings[WEIGHTS + label :][:1]
-    if not (position[1] < table[ROOM] and weights[0] > 0.0):
-        return REFUSED
-    if not (_is_finite(row[0]) and _all_awake(model)):
+    d, D, M = table[FEATURES], table[PADDED], table[CAPACITY]
+    position, X = counts_at(table[_POSITION], (2,)), floats_at(table[ROW], (1, D))
+    settings, row = floats_at(table[SETTINGS], (WEIGHTS + 2,)), X[0, :d]
+    model, buffer, weight = _model_at(table), _buffer_at(table), settings[WEIGHTS + label]
+    if not (position[1] < table[ROOM] and weight > 0.0 and _is_finite(row) and _all_awake(model)):
         return REFUSED
     if position[1] + 1 == table[ROOM] and not may_end:
         return LAST
@@ -153,8 +295,6 @@ def learn(table: Any, label: int, may_end: bool) -> int:
     memory[0] = MEMORY
     notes, said = table[NOTES], floats_at(table[NOTES], (1, 1, _READOUTS, 2))
     tested, noted = floats_at(notes + 32, (1,)), counts_at(notes + 40, (1,))
-    labels, order = counts_at(notes + 48, (1,)), counts_at(notes + 56, (1,))
-    labels[0], order[0] = label, 0
     held, origin = floats_at(table[_HELD], (d,)), floats_at(table[_HELD + 1], (d,))
     trail = Trail(held, origin, memory, said[0], tested, noted)
     parameters = Parameters(
@@ -164,7 +304,26 @@ def learn(table: Any, label: int, may_end: bool) -> int:
         settings[RESERVOIR] != 0.0,
         settings[BALANCED] != 0.0,
     )
-    _learn(row, labels, weights, order, _buffer_at(table), model, parameters, trail)
+    pending, reaches = _pending_at(table, d, D), _reaches_at(table, d, D, M)
+    learner = FullModel(
+        floats_at(table[LEARNER], (D,)),
+        pending.Sigma,
+        floats_at(table[LEARNER + 1], (D,)),
+        model.tally,
+    )
+    buffered, due = _copied_at(table, D, M), counts_at(table[LEARNER + 2], (1,))
+    if not _is_same(buffered, buffer):
+        _copy(model, buffer, d, learner, buffered, pending, reaches, due)
+    if model.tally[ROWS] >= due[0]:
+        measure(reaches, X, buffered, pending.Sigma)
+        due[0] = model.tally[ROWS] + rows_between(model.tally[ROWS])
+    updates = model.tally[UPDATES]
+    say_both(trail, 0, X[0], learner.mu, learner.lag, per_lag_of(model.tally), buffered)
+    remember(X[0], label, buffered, trail)
+    _learn_row(X[0], label, weight, buffered, learner, parameters, pending, reaches)
+    _give_back(model, learner, d, updates)
+    witness(trail, 0, row, label, buffer)
+    store(buffer, label, row, parameters.reservoir)
     numbers, mix = counts_at(table[NUMBERS], (1,)), floats_at(table[MIX], (1, _READOUTS))
     block, readouts, curve = _block_at(table), _readouts_at(table), _curve_at(table)
     _follow(said, tested, noted, numbers, mix, block, readouts, curve, False, False)
@@ -204,8 +363,8 @@ def _anchor_of(table, place, readout, weights):
 
 
 @exact_jit
-def _serve(table, weights):
-    """Write the weights that are served; return their middle and their unit."""
+def _serve(table, weights, part):
+    """Write the weights that are served; return their middle and their unit. `part` is scratch."""
     learners, parts, best, middle, unit = table[LEARNERS], 0, 0.0, 0.0, 1.0
     mix = floats_at(table[MIX], (learners, _READOUTS))
     for place in range(learners):
@@ -217,7 +376,7 @@ def _serve(table, weights):
                 if mix[place, readout] > best:
                     best, unit = mix[place, readout], own
     if parts > 1:
-        part, middle = np.empty(weights.size), 0.0
+        middle = 0.0
         for i in range(part.size):
             weights[i] = 0.0
         for place in range(learners):
@@ -268,8 +427,8 @@ def score(table: Any, X: Any, out: Any) -> bool:
     """Write the score of the row `X` to `out`; say whether it could be done."""
     if not (_is_finite(X[0]) and _both_seen(table)):
         return False
-    weights = np.empty(table[FEATURES])
-    middle, unit = _serve(table, weights)
+    weights, part = np.empty(table[FEATURES]), np.empty(table[FEATURES])
+    middle, unit = _serve(table, weights, part)
     out[0] = _score_of(X[0], weights) + _intercept_at(table, middle, unit)
     return True
 
@@ -279,8 +438,8 @@ def probabilities(table: Any, X: Any, out: Any) -> bool:
     """Write the probabilities of both classes for the row `X` to `out`; say whether it could be done."""
     if not _is_finite(X[0]):
         return False
-    weights = np.empty(table[FEATURES])
-    middle, unit = _serve(table, weights)
+    weights, part = np.empty(table[FEATURES]), np.empty(table[FEATURES])
+    middle, unit = _serve(table, weights, part)
     place = (_score_of(X[0], weights) - middle) / unit
     if math.isnan(place):
         place = 0.0

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cbrank.kernels._jit import jit, kernel
+from cbrank.kernels._jit import allocating_jit, kernel
 from cbrank.kernels.buffers import row_weight, store, store_sparse
 from cbrank.kernels.prequential import foretell, foretell_row, foretell_sparse
 from cbrank.kernels.random import normal
@@ -50,7 +50,7 @@ class Parameters(NamedTuple):
     balanced: bool
 
 
-@jit
+@allocating_jit
 def count_row(x, seen, mean, Gamma):
     """Update the mean and covariance of a class with its `seen`-th row.
 
@@ -65,7 +65,7 @@ def count_row(x, seen, mean, Gamma):
             Gamma[i, j] = (1.0 - share) * (Gamma[i, j] + share * (off[i] * off[j]))
 
 
-@jit
+@allocating_jit
 def gradient(w, x, sign, mean, Gamma_w, regularization):
     """Return the gradient of the pairwise square loss; `mean` and `Gamma_w` are the other class's."""
     off = x - mean
@@ -73,7 +73,7 @@ def gradient(w, x, sign, mean, Gamma_w, regularization):
     return regularization * w + pull * off + Gamma_w
 
 
-@jit
+@allocating_jit
 def _descend(x, label, weight, buffer, model, parameters, Gamma_w):
     step = parameters.step * row_weight(buffer, label, weight, parameters.balanced)
     sign, mean = 2.0 * label - 1.0, model.mean[1 - label]
@@ -99,7 +99,7 @@ def learn(X, labels, weights, order, buffer, model, parameters, trail):
                 _descend(x, label, weights[row], buffer, model, parameters, Gamma_w)
 
 
-@jit
+@allocating_jit
 def _sketch_product(Z, h, mean, seen, w):
     """Return (1/T) Zc Zc' w in O(d tau), without forming Zc = Z - T c h'."""
     d, tau = Z.shape
@@ -115,7 +115,7 @@ def _sketch_product(Z, h, mean, seen, w):
     return out
 
 
-@jit
+@allocating_jit
 def _sketch_row(x, label, weight, buffer, model, parameters):
     """Update the sketch with a row just counted, and take its step."""
     tau, share = model.h.shape[1], 1.0 / buffer.seen[label]

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cbrank.kernels._jit import jit, kernel
+from cbrank.kernels._jit import allocating_jit, jit, kernel
 from cbrank.kernels.calibration import (
     FARTHEST,
     count_places,
@@ -86,7 +86,7 @@ def _rate(buffer, label, trail):
 
 
 @jit
-def _remember(x, label, buffer, trail):
+def remember(x, label, buffer, trail):
     """Move the mean of a class towards a row, but for numbers that no pair can be learned from."""
     means, rate = buffer.means, _rate(buffer, label, trail)
     for i in range(x.size):
@@ -106,7 +106,7 @@ def _test(x, held, origin):
 def witness(trail, at, x, label, buffer):
     """Note how the held weights place a row that is about to be stored, and move its class mean."""
     trail.tested[at], trail.labels[at] = _test(x, trail.held, trail.origin), label
-    _remember(x, label, buffer, trail)
+    remember(x, label, buffer, trail)
 
 
 @jit
@@ -122,8 +122,8 @@ def foretell(trail, at, x, label, w, buffer):
 
 
 @jit
-def foretell_both(trail, at, x, label, mu, lag, per_lag, buffer):
-    """Note what the mean and the average, mu + lag * per_lag, say of a row."""
+def say_both(trail, at, x, mu, lag, per_lag, buffer):
+    """Note what the mean and the average, mu + lag * per_lag, say of a row, and nothing else."""
     score, gap, more_score, more_gap = 0.0, 0.0, 0.0, 0.0
     for i in range(x.size):
         one, other = buffer.means[0, i], buffer.means[1, i]
@@ -136,6 +136,12 @@ def foretell_both(trail, at, x, label, mu, lag, per_lag, buffer):
     said[at, 0, SCORE], said[at, 0, GAP] = score, gap
     said[at, 1, SCORE] = score + per_lag * more_score
     said[at, 1, GAP] = gap + per_lag * more_gap
+
+
+@jit
+def foretell_both(trail, at, x, label, mu, lag, per_lag, buffer):
+    """Note what the mean and the average say of a row that is about to be stored and learned from."""
+    say_both(trail, at, x, mu, lag, per_lag, buffer)
     witness(trail, at, x, label, buffer)
 
 
@@ -240,7 +246,7 @@ def follow(said, tested, labels, learners, mix, block, readouts, state, by_score
     _follow(said, tested, labels, learners, mix, block, readouts, state, by_scores, shuffled)
 
 
-@jit
+@allocating_jit
 def _follow(said, tested, labels, learners, mix, block, readouts, state, by_scores, shuffled):
     matrix, right, inputs = np.empty((4, 4)), np.empty(4), np.empty(4)
     at, knots = block.position[1], knots_of(state.shape)
@@ -271,7 +277,7 @@ def pair_auc(scores: np.ndarray, labels: np.ndarray) -> float:
     return _pair_auc(scores, labels)
 
 
-@jit
+@allocating_jit
 def _pair_auc(scores: np.ndarray, labels: np.ndarray) -> float:
     order = np.argsort(scores)
     twice, below, positive, at = 0, 0, 0, 0

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cbrank.kernels._jit import jit, kernel
+from cbrank.kernels._jit import allocating_jit, jit, kernel
 from cbrank.kernels.buffers import row_weight, store, store_sparse
 from cbrank.kernels.confidence import is_rounding, scw_step, shrink
 from cbrank.kernels.prequential import foretell, foretell_row, foretell_sparse
@@ -40,14 +40,14 @@ class Parameters(NamedTuple):
     balanced: bool
 
 
-@jit
+@allocating_jit
 def _full_row(x, sign, C, phi, model, s):
     """Update the ranker with one row, if that violates its confidence constraint."""
     mu, Sigma = model.mu, model.Sigma
     multiply(Sigma, x, s)
     variance = dot(s, x)
     alpha, beta = scw_step(sign * dot(mu, x), variance, C, phi)
-    if alpha > 0.0 and not is_rounding(variance, x, dot(x, x), Sigma):
+    if alpha > 0.0 and not is_rounding(variance, x, dot(x, x), np.diag(Sigma)):
         for i in range(mu.size):
             mu[i] += sign * alpha * s[i]
         shrink(Sigma, s, math.sqrt(beta), 1.0 - beta * variance)

@@ -23,7 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cbrank.kernels._jit import jit, kernel
+from cbrank.kernels._jit import allocating_jit as jit
+from cbrank.kernels._jit import kernel
 from cbrank.kernels.buffers import row_weight, store_sparse
 from cbrank.kernels.confidence import (
     DROP,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cbrank.kernels._jit import jit, kernel
+from cbrank.kernels._jit import allocating_jit, kernel
 from cbrank.kernels.buffers import row_weight, store, store_sparse
 from cbrank.kernels.prequential import foretell_row, foretell_sparse
 from cbrank.kernels.steps import take_step
@@ -36,7 +36,7 @@ class Parameters(NamedTuple):
     balanced: bool
 
 
-@jit
+@allocating_jit
 def _row(x, label, weight, buffer, model, parameters, change):
     """Update the mean of a class with a row just counted, and take its step."""
     w, own, mean = model.w, model.mean[label], model.mean

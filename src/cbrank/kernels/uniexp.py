@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cbrank.kernels._jit import jit, kernel
+from cbrank.kernels._jit import allocating_jit, kernel
 from cbrank.kernels.buffers import row_weight, store, store_sparse
 from cbrank.kernels.prequential import foretell_row, foretell_sparse
 from cbrank.kernels.steps import take_step, take_step_sparse
@@ -33,7 +33,7 @@ class Parameters(NamedTuple):
     balanced: bool
 
 
-@jit
+@allocating_jit
 def _pull(score, label, weight, buffer, parameters):
     """Return the factor of x in the step for a row just counted."""
     sign = 2.0 * label - 1.0

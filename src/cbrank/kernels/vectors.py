@@ -6,7 +6,7 @@ the number of BLAS threads.
 
 import numpy as np
 
-from cbrank.kernels._jit import jit
+from cbrank.kernels._jit import allocating_jit, jit
 
 # Rows whose median is taken as the origin: the median of nine stands up to four outliers, and more
 # rows would cost more in each call.
@@ -48,7 +48,7 @@ def margin_of(mu, x, b):
     return total
 
 
-@jit
+@allocating_jit
 def centre(X, rows, origin):
     """Write to `origin` the median, by column, of a few rows evenly spread over `rows`.
 
@@ -98,7 +98,7 @@ def count_nonzeros(vector):
     return count
 
 
-@jit
+@allocating_jit
 def multiply_by_nonzeros(Sigma, z, out):
     """Write Sigma . z to `out` as the sum of the rows of a symmetric Sigma where z is not zero.
 

@@ -26,12 +26,22 @@ if TYPE_CHECKING:
 _Array, _FLOAT = np.ndarray, np.dtype(np.float64)
 _NOTED = 17  # fields of a record that rows are noted in
 _REFUSED, _LAST = 0, 2  # as in ``kernels.one_row``
+# Features up to which a row is learned at once: beyond, a row takes far longer than to be handed over.
+_WIDEST = 256
 _NUMBERS = "fiub"  # kinds of numbers that become float64 without a word
 # Types of the arrays of a buffer, a model, a record up to its `learned`, of other models and of what
 # a session adds itself.
 _TYPES = [
-    {"f": _FLOAT, "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}[kind]
-    for kind in "ffiiiu" + "fffi" + "ffffffiiffffffffi" + "fffi" + "ifffff"
+    {"f": _FLOAT, "i": np.dtype(np.int64), "u": np.dtype(np.uint64), "b": np.dtype(np.bool_)}[kind]
+    for kind in "ffiiiu"
+    + "fffi"
+    + "ffffffiiffffffffi"
+    + "fffi"
+    + "iffff"
+    + "fffffffbiii"
+    + "bfffiffffff"
+    + "ffiiiu"
+    + "ffif"
 ]
 
 
@@ -69,28 +79,34 @@ class Session:
             self._prepare(ranker)
 
     def _prepare(self, ranker: "CBRanker") -> None:
-        n_features, numbers = self.model.mu.size, np.array(ranker._numbers())
-        self.shape, self.wide, self.row = (n_features,), (1, n_features), np.zeros(n_features)
+        n_features, capacity = self.model.mu.size, self.buffer.rows.shape[1]
+        self.shape, self.wide, numbers = (n_features,), (1, n_features), np.array(ranker._numbers())
         others = getattr(ranker, "_others", self.model)
         point, learned_by = _point_of(ranker), _settings_of(ranker, self.settings)
-        added = numbers, np.array(ranker._mix()), self.row, np.zeros(8), learned_by, point
-        self.arrays = [*self.buffer, *self.model, *self.record[:_NOTED], *others, *added]
+        added = numbers, np.array(ranker._mix()), np.zeros(8), learned_by, point
+        learns = self.settings is not None and n_features <= _WIDEST and _learns_alone(ranker)
+        work = kernels.one_row.workspace(n_features, capacity) if learns else []
+        self.arrays = [*self.buffer, *self.model, *self.record[:_NOTED], *others, *added, *work]
         self.table = np.zeros(kernels.one_row.LENGTH, np.int64)
         if not self._note_addresses(0, self.arrays):
             return
         self.table[kernels.one_row.SIZES :] = (
             n_features,
-            self.buffer.rows.shape[1],
+            capacity,
             len(self.record.level),
             numbers.size,
             self.record.tested.size,
             self.record.origin.size > 0,
+            work[-1].size if learns else 0,
         )
         self.probabilities = partial(kernels.one_row.probabilities, self.table)
         if not np.isnan(point).any():
             self.score = partial(kernels.one_row.score, self.table)
-        if _learns_alone(ranker) and self.settings is not None:
-            self.learn = partial(kernels.one_row.learn, self.table)
+        if learns:
+            self.row, self.learn = (
+                work[-1][0, :n_features],
+                partial(kernels.one_row.learn, self.table),
+            )
 
     def _note_addresses(self, first: int, arrays: Sequence[NDArray[Any]]) -> bool:
         """Note where arrays are, from the first place on, unless one is not as kernels want it."""

@@ -1,0 +1,262 @@
+"""A covariance on its way through a sweep: products for two pairs at a time, updates that wait.
+
+A sweep meets its pairs in groups. Within a group Sigma stays as it is and the updates wait as the rows
+of F, so that the covariance is Sigma - F'F. The products Sigma z of a group are computed two at a time
+and its updates applied four at a time: each number of Sigma is then loaded, and stored, once for
+several. That is what limits a sweep of up to some hundred columns, whose Sigma lies in a fast cache.
+
+All rows are padded with zeros for SIMD. Sums are added up in one order whatever is computed beside
+them, so that a pair has the same bits in any company: which pairs a sweep skips, and that depends on
+how a stream is cut into calls, changes nothing.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cbrank.kernels._awake import aligned
+from cbrank.kernels._jit import allocating_jit, jit, outlined_jit
+from cbrank.kernels._simd import (
+    WIDTH,
+    fused,
+    fused_minus,
+    larger,
+    load,
+    minus,
+    splat,
+    store,
+    total,
+)
+from cbrank.kernels.confidence import EPSILON, SMALLEST_VARIANCE
+
+# Pairs of a group. With more, more updates wait and all that follow are corrected for them; with
+# fewer, fewer than four are ready to be applied at once.
+GROUP = 16
+# Share of non-zeros up to which products by the non-zeros alone are the faster ones, and the numbers
+# from which it pays to count them.
+_SPARSE = 0.5
+_SHORTEST = 24
+
+
+class Pending(NamedTuple):
+    """The covariance, and the pairs of a group."""
+
+    Sigma: np.ndarray  # (D, D) without the updates that wait
+    left: np.ndarray  # (D,) variances of the weights now
+    Z: np.ndarray  # (GROUP, D) x - b of the pairs of the group
+    S: np.ndarray  # (GROUP + 1, D) Sigma z, where it is needed
+    F: np.ndarray  # (GROUP, D) the updates that wait
+    c: np.ndarray  # (GROUP,) scratch
+    reach: np.ndarray  # (GROUP,) of each pair (see ``_reaches``)
+    looked: np.ndarray  # (GROUP,) whether S has its Sigma z
+    n: np.ndarray  # (1,) how many wait
+    every: np.ndarray  # (d,) all places
+    places: np.ndarray  # (d,) scratch
+
+
+@jit
+def padded(d):
+    """Return how many numbers a row of d is stored in: at least two SIMD vectors."""
+    return max(2, (d + WIDTH - 1) // WIDTH) * WIDTH
+
+
+@allocating_jit
+def begin(Sigma, d):
+    """Return a padded covariance of d weights as one to which updates can be made."""
+    D = Sigma.shape[0]
+    room = aligned(3 * GROUP + 2, D)
+    for i in range(d):
+        room[-1, i] = Sigma[i, i]
+    return Pending(
+        Sigma,
+        room[-1],
+        room[:GROUP],
+        room[GROUP : 2 * GROUP + 1],
+        room[2 * GROUP + 1 : -1],
+        np.empty(GROUP),
+        np.empty(GROUP),
+        np.empty(GROUP, np.bool_),
+        np.zeros(1, np.int64),
+        np.arange(d),
+        np.empty(d + 1, np.int64),
+    )
+
+
+@jit
+def subtract(x, b, z):
+    """Write x - b to `z`."""
+    for i in range(0, z.size, WIDTH):
+        store(z, i, minus(load(x, i), load(b, i)))
+
+
+@jit
+def margin_of(mu, x, b):
+    """Return mu . (x - b), which is exactly zero for equal rows."""
+    margin = splat(0.0)
+    for i in range(0, mu.size, WIDTH):
+        margin = fused(load(mu, i), minus(load(x, i), load(b, i)), margin)
+    return total(margin)
+
+
+# Products -----------------------------------------------------------------------------------------
+
+
+@outlined_jit
+def multiply_two(Sigma, z, y, places, s, r):
+    """Write Sigma z and Sigma y, as sums of the rows `places` of a symmetric Sigma.
+
+    The sums of two or three vectors of columns stay in registers: that many are needed for one step not
+    to wait for the one before.
+    """
+    i, D = 0, s.size
+    while i + 2 * WIDTH <= D and i + 3 * WIDTH != D:
+        s0 = s1 = r0 = r1 = splat(0.0)
+        for k in range(places.size):
+            row, one, other = Sigma[places[k]], splat(z[places[k]]), splat(y[places[k]])
+            c = load(row, i)
+            s0, r0 = fused(one, c, s0), fused(other, c, r0)
+            c = load(row, i + WIDTH)
+            s1, r1 = fused(one, c, s1), fused(other, c, r1)
+        store(s, i, s0)
+        store(s, i + WIDTH, s1)
+        store(r, i, r0)
+        store(r, i + WIDTH, r1)
+        i += 2 * WIDTH
+    if i < D:
+        s0 = s1 = s2 = r0 = r1 = r2 = splat(0.0)
+        for k in range(places.size):
+            row, one, other = Sigma[places[k]], splat(z[places[k]]), splat(y[places[k]])
+            c = load(row, i)
+            s0, r0 = fused(one, c, s0), fused(other, c, r0)
+            c = load(row, i + WIDTH)
+            s1, r1 = fused(one, c, s1), fused(other, c, r1)
+            c = load(row, i + 2 * WIDTH)
+            s2, r2 = fused(one, c, s2), fused(other, c, r2)
+        store(s, i, s0)
+        store(s, i + WIDTH, s1)
+        store(s, i + 2 * WIDTH, s2)
+        store(r, i, r0)
+        store(r, i + WIDTH, r1)
+        store(r, i + 2 * WIDTH, r2)
+
+
+@jit
+def _find_places(pending, z, y):
+    """Return how many places there are where one of two vectors is not zero; -1 if most are not."""
+    places, n, d = pending.places, 0, pending.every.size
+    if d < _SHORTEST:
+        return -1
+    for i in range(d):
+        n += (z[i] != 0.0) | (y[i] != 0.0)
+    if n > _SPARSE * d:
+        return -1
+    n = 0
+    for i in range(d):
+        places[n] = i
+        n += (z[i] != 0.0) | (y[i] != 0.0)
+    return n
+
+
+@jit
+def look_at_two(pending, k, m):
+    """Compute Sigma z of two pairs of the group, but for the updates that wait."""
+    Sigma, z, y, s, r = pending.Sigma, pending.Z[k], pending.Z[m], pending.S[k], pending.S[m]
+    few = _find_places(pending, z, y)
+    multiply_two(Sigma, z, y, pending.every if few < 0 else pending.places[:few], s, r)
+
+
+@outlined_jit
+def look_at(pending, k):
+    """Compute Sigma z of a pair of the group, but for the updates that wait."""
+    Sigma, z, s, beside = pending.Sigma, pending.Z[k], pending.S[k], pending.S[GROUP]
+    few = _find_places(pending, z, z)
+    multiply_two(Sigma, z, z, pending.every if few < 0 else pending.places[:few], s, beside)
+
+
+@jit
+def bring_up_to_date(pending, k, mu):
+    """Correct Sigma z of a pair of the group for the updates that wait.
+
+    Return its variance, z.z and mu.z.
+    """
+    z, s, F, c, n = pending.Z[k], pending.S[k], pending.F, pending.c, pending.n[0]
+    for q in range(n):
+        product = splat(0.0)
+        for i in range(0, s.size, WIDTH):
+            product = fused(load(F[q], i), load(z, i), product)
+        c[q] = total(product)
+    variance = square = ahead = splat(0.0)
+    for i in range(0, s.size, WIDTH):
+        here, there = load(s, i), load(z, i)
+        for q in range(n):
+            here = fused_minus(splat(c[q]), load(F[q], i), here)
+        store(s, i, here)
+        variance, square = fused(here, there, variance), fused(there, there, square)
+        ahead = fused(load(mu, i), there, ahead)
+    return total(variance), total(square), total(ahead)
+
+
+# Updates ------------------------------------------------------------------------------------------
+
+
+@jit
+def update(pending, k, model, step, boost, scale, least):
+    """Move the mean by step times s, the Sigma z of a pair; let (scale s)(scale s)' wait for Sigma.
+
+    In exact arithmetic no variance falls below the share `least` of what it was; that floor keeps
+    rounding from making one negative.
+    """
+    f, s, left, mu, lag = pending.F[pending.n[0]], pending.S[k], pending.left, model.mu, model.lag
+    least, smallest = splat(max(least, EPSILON)), splat(SMALLEST_VARIANCE)
+    ahead, behind, scaled, none = splat(step), splat(boost * step), splat(scale), splat(0.0)
+    for i in range(0, s.size, WIDTH):
+        here, variance = load(s, i), load(left, i)
+        store(mu, i, fused(ahead, here, load(mu, i)))
+        store(lag, i, fused_minus(behind, here, load(lag, i)))
+        change = fused(scaled, here, none)
+        store(f, i, change)
+        floor = larger(fused(least, variance, none), smallest)
+        store(left, i, larger(fused_minus(change, change, variance), floor))
+    pending.n[0] += 1
+
+
+@outlined_jit
+def _apply_one(Sigma, f, d):
+    for i in range(d):
+        row, a = Sigma[i], splat(f[i])
+        for j in range(0, f.size, WIDTH):
+            store(row, j, fused_minus(a, load(f, j), load(row, j)))
+
+
+@outlined_jit
+def _apply_four(Sigma, e, f, g, h, d):
+    """Subtract ee' + ff' + gg' + hh', which leaves Sigma exactly symmetric, two rows at a time."""
+    for i in range(0, d, 2):
+        one, two = Sigma[i], Sigma[i + 1]
+        e0, f0, g0, h0 = splat(e[i]), splat(f[i]), splat(g[i]), splat(h[i])
+        e1, f1, g1, h1 = splat(e[i + 1]), splat(f[i + 1]), splat(g[i + 1]), splat(h[i + 1])
+        for j in range(0, e.size, WIDTH):
+            ej, fj, gj, hj = load(e, j), load(f, j), load(g, j), load(h, j)
+            first = fused_minus(f0, fj, fused_minus(e0, ej, load(one, j)))
+            second = fused_minus(f1, fj, fused_minus(e1, ej, load(two, j)))
+            store(one, j, fused_minus(h0, hj, fused_minus(g0, gj, first)))
+            store(two, j, fused_minus(h1, hj, fused_minus(g1, gj, second)))
+
+
+@jit
+def apply(pending):
+    """Apply the updates that wait."""
+    Sigma, F, n, d, q = pending.Sigma, pending.F, pending.n[0], pending.every.size, 0
+    while q < n:
+        if q + 1 == n:
+            _apply_one(Sigma, F[q], d)
+        else:
+            for k in range(n, q + 4):
+                for i in range(0, F.shape[1], WIDTH):
+                    store(F[k], i, splat(0.0))
+            _apply_four(Sigma, F[q], F[q + 1], F[q + 2], F[q + 3], d)
+        q += 4
+    if n:
+        for i in range(d):
+            Sigma[i, i] = pending.left[i]
+    pending.n[0] = 0
