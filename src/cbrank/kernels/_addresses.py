@@ -15,6 +15,11 @@ from numba.extending import intrinsic
 from cbrank.kernels._jit import allocating_jit
 
 
+def borrowing_jit(function: Any) -> Any:
+    """Compile a function that returns arrays at addresses, into those that call it."""
+    return allocating_jit(function, forceinline=True)
+
+
 @intrinsic
 def _as_pointer(_context, address):
     """Return an address as a pointer."""
@@ -28,25 +33,25 @@ def _as_pointer(_context, address):
 _pointer: Any = _as_pointer
 
 
-@allocating_jit
+@borrowing_jit
 def floats_at(address, shape):
     """Return the array of float64 at an address."""
     return carray(_pointer(address), shape, np.float64)
 
 
-@allocating_jit
+@borrowing_jit
 def counts_at(address, shape):
     """Return the array of int64 at an address."""
     return carray(_pointer(address), shape, np.int64)
 
 
-@allocating_jit
+@borrowing_jit
 def seeds_at(address, shape):
     """Return the array of uint64 at an address."""
     return carray(_pointer(address), shape, np.uint64)
 
 
-@allocating_jit
+@borrowing_jit
 def flags_at(address, shape):
     """Return the array of booleans at an address."""
     return carray(_pointer(address), shape, np.bool_)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numba.core import config
 
-from cbrank.kernels._addresses import counts_at, flags_at, floats_at, seeds_at
-from cbrank.kernels._jit import allocating_jit, exact_jit, exact_kernel, jit, kernel
+from cbrank.kernels._addresses import borrowing_jit, counts_at, flags_at, floats_at, seeds_at
+from cbrank.kernels._jit import exact_jit, exact_kernel, jit, kernel
 from cbrank.kernels._pending import GROUP, Pending
 from cbrank.kernels._reaches import Reaches, measure
 from cbrank.kernels._simd import WIDTH
@@ -52,20 +52,20 @@ from cbrank.parameters import ASLEEP
 
 # What the table has: addresses of the arrays of a DenseBuffer, of a model, of a record up to its
 # `learned`, of other learners' models, stacked; of the numbers of all learners, of the weights of their
-# readouts, of eight numbers to note, of `SETTINGS` and of the operating `POINT`; of a `workspace`, whose
-# last array is the row to learn; then sizes.
-BUFFER, MODEL, RECORD, OTHERS, NUMBERS, MIX, NOTES, SETTINGS, POINT, PENDING = (
-    0, 6, 10, 27, 31, 32, 33, 34, 35, 36,
+# readouts, of room for notes, of `SETTINGS` and of the operating `POINT`; of a copy of the buffer and of
+# the row to learn; then sizes; then for each learner addresses of what its sweeps work on.
+BUFFER, MODEL, RECORD, OTHERS, NUMBERS, MIX, NOTES, SETTINGS, POINT, COPIED, ROW, SIZES = (
+    0, 6, 10, 27, 31, 32, 33, 34, 35, 36, 42, 43,
 )  # fmt: skip
-REACHES, COPIED, LEARNER = PENDING + 11, PENDING + 22, PENDING + 28
-ROW, SIZES = LEARNER + 3, LEARNER + 4
 FEATURES, CAPACITY, SLOTS, LEARNERS, ROOM, BY_MEANS, PADDED = range(SIZES, SIZES + 7)
-LENGTH = SIZES + 7
+WORK = SIZES + 7
+_REACHES, _MEAN, _DUE, EACH = 11, 22, 24, 25  # places of what a learner's sweeps work on
 _SEEN, _MU, _LAG, _TALLY = BUFFER + 4, MODEL, MODEL + 2, MODEL + 3
 _HELD, _MEMORY, _POSITION, _LEVEL = RECORD, RECORD + 2, RECORD + 7, RECORD + 8
 _SHAPE, _CURVE, _ERRORS, _SHARE = RECORD + 11, RECORD + 12, RECORD + 14, RECORD + 15
-# What a row is learned by: the fields of `Parameters`, and its weight by class.
-C, PHI, FORM, RESERVOIR, BALANCED, WEIGHTS = range(6)
+# What a row is learned by: the fields of `Parameters` but for C, its weight by class, and for each learner
+# its C and the rows between two steps of forgetting, 0 if it forgets nothing.
+PHI, FORM, RESERVOIR, BALANCED, WEIGHTS, OWN = 0, 1, 2, 3, 4, 6
 # The intercept, if it is fixed, and else the costs of the classes and whether the point is balanced.
 FIXED, INTERCEPT, COSTS, BALANCED_POINT = 0, 1, 2, 4
 
@@ -82,7 +82,7 @@ _boost_of = exact_jit(boost_after)
 # Learning -----------------------------------------------------------------------------------------
 
 
-@allocating_jit
+@borrowing_jit
 def _buffer_at(table):
     d, pair = table[FEATURES], (2,)
     return DenseBuffer(
@@ -95,7 +95,7 @@ def _buffer_at(table):
     )
 
 
-@allocating_jit
+@borrowing_jit
 def _copied_at(table, D, M):
     pair = (2,)
     return DenseBuffer(
@@ -108,18 +108,21 @@ def _copied_at(table, D, M):
     )
 
 
-@allocating_jit
-def _model_at(table):
-    d = table[FEATURES]
+@borrowing_jit
+def _model_at(table, place):
+    """Return the model of a learner, the leader's at place 0."""
+    d, mu, Sigma, lag, tally = (
+        table[FEATURES], table[MODEL], table[MODEL + 1], table[MODEL + 2], table[MODEL + 3],
+    )  # fmt: skip
+    if place > 0:
+        mu, Sigma = table[OTHERS] + 8 * d * (place - 1), table[OTHERS + 1] + 8 * d * d * (place - 1)
+        lag, tally = table[OTHERS + 2] + 8 * d * (place - 1), table[OTHERS + 3] + 24 * (place - 1)
     return FullModel(
-        floats_at(table[MODEL], (d,)),
-        floats_at(table[MODEL + 1], (d, d)),
-        floats_at(table[MODEL + 2], (d,)),
-        counts_at(table[MODEL + 3], (3,)),
+        floats_at(mu, (d,)), floats_at(Sigma, (d, d)), floats_at(lag, (d,)), counts_at(tally, (3,))
     )
 
 
-@allocating_jit
+@borrowing_jit
 def _block_at(table):
     room = table[ROOM]
     return Block(
@@ -131,7 +134,7 @@ def _block_at(table):
     )
 
 
-@allocating_jit
+@borrowing_jit
 def _readouts_at(table):
     slots = table[SLOTS]
     return Readouts(
@@ -141,7 +144,7 @@ def _readouts_at(table):
     )
 
 
-@allocating_jit
+@borrowing_jit
 def _curve_at(table):
     return Curve(
         floats_at(table[_SHAPE], (2, SHAPE_KNOTS)),
@@ -174,10 +177,16 @@ def _all_awake(model):
 # the buffer as well.
 
 
+def copies(n_features: int, capacity: int) -> list[np.ndarray]:
+    """Return room for a copy of a buffer, all zero, which no buffer is, and for a row."""
+    D, counts = padded_length(n_features), [np.zeros(2, np.int64) for _ in range(3)]
+    rows, means, row = _aligned(2 * capacity, D), _aligned(2, D), _aligned(1, D)
+    return [rows, means, *counts, np.zeros(1, np.uint64), row]
+
+
 def workspace(n_features: int, capacity: int) -> list[np.ndarray]:
-    """Return the arrays that are kept from row to row: all zero, which is another buffer than any."""
-    d, D, M = n_features, max(2, -(-n_features // WIDTH)) * WIDTH, capacity
-    counts = [np.zeros(2, np.int64) for _ in range(3)]
+    """Return the arrays that the sweeps of a learner work on."""
+    d, D, M = n_features, padded_length(n_features), capacity
     return [
         *(_aligned(*shape) for shape in ((D, D), (1, D), (GROUP, D), (GROUP + 1, D), (GROUP, D))),
         *(np.zeros(GROUP), np.zeros(GROUP), np.zeros(GROUP, np.bool_), np.zeros(1, np.int64)),
@@ -185,9 +194,13 @@ def workspace(n_features: int, capacity: int) -> list[np.ndarray]:
         *(np.zeros(1, np.bool_), _aligned(1, D), _aligned(D, D), _aligned(1, D), np.arange(d)),
         *(_aligned(2 * M, D), np.zeros((2, M)), np.zeros((2, M)), _aligned(2, D), _aligned(2, D)),
         np.zeros(2),
-        *(_aligned(2 * M, D), _aligned(2, D), *counts, np.zeros(1, np.uint64)),
-        *(_aligned(1, D), _aligned(1, D), np.zeros(1, np.int64), _aligned(1, D)),
+        *(_aligned(1, D), _aligned(1, D), np.zeros(1, np.int64)),
     ]
+
+
+def padded_length(n_features: int) -> int:
+    """Return how many numbers a row is stored in: see ``_pending.padded``."""
+    return max(2, -(-n_features // WIDTH)) * WIDTH
 
 
 def _aligned(rows: int, width: int) -> np.ndarray:
@@ -197,37 +210,39 @@ def _aligned(rows: int, width: int) -> np.ndarray:
     return room[begin : begin + rows * width].reshape(rows, width)
 
 
-@allocating_jit
-def _pending_at(table, d, D):
+@borrowing_jit
+def _pending_at(table, place, d, D):
+    work = WORK + EACH * place
     return Pending(
-        floats_at(table[PENDING], (D, D)),
-        floats_at(table[PENDING + 1], (D,)),
-        floats_at(table[PENDING + 2], (GROUP, D)),
-        floats_at(table[PENDING + 3], (GROUP + 1, D)),
-        floats_at(table[PENDING + 4], (GROUP, D)),
-        floats_at(table[PENDING + 5], (GROUP,)),
-        floats_at(table[PENDING + 6], (GROUP,)),
-        flags_at(table[PENDING + 7], (GROUP,)),
-        counts_at(table[PENDING + 8], (1,)),
-        counts_at(table[PENDING + 9], (d,)),
-        counts_at(table[PENDING + 10], (d + 1,)),
+        floats_at(table[work], (D, D)),
+        floats_at(table[work + 1], (D,)),
+        floats_at(table[work + 2], (GROUP, D)),
+        floats_at(table[work + 3], (GROUP + 1, D)),
+        floats_at(table[work + 4], (GROUP, D)),
+        floats_at(table[work + 5], (GROUP,)),
+        floats_at(table[work + 6], (GROUP,)),
+        flags_at(table[work + 7], (GROUP,)),
+        counts_at(table[work + 8], (1,)),
+        counts_at(table[work + 9], (d,)),
+        counts_at(table[work + 10], (d + 1,)),
     )
 
 
-@allocating_jit
-def _reaches_at(table, d, D, M):
+@borrowing_jit
+def _reaches_at(table, place, d, D, M):
+    work = WORK + EACH * place + _REACHES
     return Reaches(
-        flags_at(table[REACHES], (1,)),
-        floats_at(table[REACHES + 1], (D,)),
-        floats_at(table[REACHES + 2], (D, D)),
-        floats_at(table[REACHES + 3], (D,)),
-        counts_at(table[REACHES + 4], (d,)),
-        floats_at(table[REACHES + 5], (2, M, D)),
-        floats_at(table[REACHES + 6], (2, M)),
-        floats_at(table[REACHES + 7], (2, M)),
-        floats_at(table[REACHES + 8], (2, D)),
-        floats_at(table[REACHES + 9], (2, D)),
-        floats_at(table[REACHES + 10], (2,)),
+        flags_at(table[work], (1,)),
+        floats_at(table[work + 1], (D,)),
+        floats_at(table[work + 2], (D, D)),
+        floats_at(table[work + 3], (D,)),
+        counts_at(table[work + 4], (d,)),
+        floats_at(table[work + 5], (2, M, D)),
+        floats_at(table[work + 6], (2, M)),
+        floats_at(table[work + 7], (2, M)),
+        floats_at(table[work + 8], (2, D)),
+        floats_at(table[work + 9], (2, D)),
+        floats_at(table[work + 10], (2,)),
     )
 
 
@@ -243,23 +258,27 @@ def _is_same(copied, buffer):
 
 
 @jit
-def _copy(model, buffer, d, learner, buffered, pending, reaches, due):
-    """Copy a model and a buffer; nothing is known of the reaches of pairs then."""
+def _copy_buffer(buffer, d, copied):
+    for label in range(2):
+        copied.size[label] = buffer.size[label]
+        copied.oldest[label] = buffer.oldest[label]
+        copied.seen[label] = buffer.seen[label]
+        for i in range(d):
+            copied.means[label, i] = buffer.means[label, i]
+        for slot in range(buffer.size[label]):
+            for i in range(d):
+                copied.rows[label, slot, i] = buffer.rows[label, slot, i]
+    copied.random[0] = buffer.random[0]
+
+
+@jit
+def _copy_model(model, d, learner, pending, reaches, due):
+    """Copy a model; nothing is known of the reaches of its pairs then."""
     for i in range(d):
         learner.mu[i], learner.lag[i] = model.mu[i], model.lag[i]
         pending.left[i] = model.Sigma[i, i]
         for j in range(d):
             learner.Sigma[i, j] = model.Sigma[i, j]
-    for label in range(2):
-        buffered.size[label] = buffer.size[label]
-        buffered.oldest[label] = buffer.oldest[label]
-        buffered.seen[label] = buffer.seen[label]
-        for i in range(d):
-            buffered.means[label, i] = buffer.means[label, i]
-        for slot in range(buffer.size[label]):
-            for i in range(d):
-                buffered.rows[label, slot, i] = buffer.rows[label, slot, i]
-    buffered.random[0] = buffer.random[0]
     reaches.known[0] = False
     due[0] = 0
 
@@ -277,54 +296,100 @@ def _give_back(model, learner, d, updates):
                 model.Sigma[i, j] = learner.Sigma[i, j]
 
 
-@kernel
-def learn(table: Any, label: int, may_end: bool) -> int:
-    """Let a model with full covariance learn a row of a stream: LEARNED, LAST or REFUSED.
+@jit
+def _is_plain(table, label, row, settings, buffer):
+    """Say whether a row can be learned: it is finite, has a weight, and no learner forgets with it."""
+    room_left = table[ROOM] - counts_at(table[_POSITION], (2,))[1]
+    plain = room_left > 0 and settings[WEIGHTS + label] > 0.0 and _is_finite(row)
+    rows = buffer.seen[0] + buffer.seen[1] + 1
+    for place in range(table[LEARNERS]):
+        every = int(settings[OWN + 2 * place + 1])
+        plain &= every == 0 or rows % every != 0
+        plain &= _all_awake(_model_at(table, place))
+    return plain
 
-    The last row of a block is learned only where it may end one.
-    """
+
+@borrowing_jit
+def _learner_at(table, place, Sigma, tally):
+    """Return the copy of a learner's model, with its own tally."""
+    D, work = table[PADDED], WORK + EACH * place + _MEAN
+    return FullModel(floats_at(table[work], (D,)), Sigma, floats_at(table[work + 1], (D,)), tally)
+
+
+@jit
+def _refresh(table, place):
+    """Copy the model of a learner that somebody else has taught."""
     d, D, M = table[FEATURES], table[PADDED], table[CAPACITY]
-    position, X = counts_at(table[_POSITION], (2,)), floats_at(table[ROW], (1, D))
-    settings, row = floats_at(table[SETTINGS], (WEIGHTS + 2,)), X[0, :d]
-    model, buffer, weight = _model_at(table), _buffer_at(table), settings[WEIGHTS + label]
-    if not (position[1] < table[ROOM] and weight > 0.0 and _is_finite(row) and _all_awake(model)):
-        return REFUSED
-    if position[1] + 1 == table[ROOM] and not may_end:
-        return LAST
-    memory = floats_at(table[_MEMORY], (1,))
-    memory[0] = MEMORY
-    notes, said = table[NOTES], floats_at(table[NOTES], (1, 1, _READOUTS, 2))
-    tested, noted = floats_at(notes + 32, (1,)), counts_at(notes + 40, (1,))
-    held, origin = floats_at(table[_HELD], (d,)), floats_at(table[_HELD + 1], (d,))
-    trail = Trail(held, origin, memory, said[0], tested, noted)
+    model, pending = _model_at(table, place), _pending_at(table, place, d, D)
+    reaches = _reaches_at(table, place, d, D, M)
+    learner = _learner_at(table, place, pending.Sigma, model.tally)
+    due = counts_at(table[WORK + EACH * place + _DUE], (1,))
+    _copy_model(model, d, learner, pending, reaches, due)
+
+
+@jit
+def _teach(table, place, X, label, settings, copied):
+    """Let a learner learn a row."""
+    d, D, M = table[FEATURES], table[PADDED], table[CAPACITY]
+    model, pending = _model_at(table, place), _pending_at(table, place, d, D)
+    reaches = _reaches_at(table, place, d, D, M)
+    learner = _learner_at(table, place, pending.Sigma, model.tally)
+    due = counts_at(table[WORK + EACH * place + _DUE], (1,))
+    if model.tally[ROWS] >= due[0]:
+        measure(reaches, X, copied, pending.Sigma)
+        due[0] = model.tally[ROWS] + rows_between(model.tally[ROWS])
     parameters = Parameters(
-        settings[C],
+        settings[OWN + 2 * place],
         settings[PHI],
         int(settings[FORM]),
         settings[RESERVOIR] != 0.0,
         settings[BALANCED] != 0.0,
     )
-    pending, reaches = _pending_at(table, d, D), _reaches_at(table, d, D, M)
-    learner = FullModel(
-        floats_at(table[LEARNER], (D,)),
-        pending.Sigma,
-        floats_at(table[LEARNER + 1], (D,)),
-        model.tally,
-    )
-    buffered, due = _copied_at(table, D, M), counts_at(table[LEARNER + 2], (1,))
-    if not _is_same(buffered, buffer):
-        _copy(model, buffer, d, learner, buffered, pending, reaches, due)
-    if model.tally[ROWS] >= due[0]:
-        measure(reaches, X, buffered, pending.Sigma)
-        due[0] = model.tally[ROWS] + rows_between(model.tally[ROWS])
-    updates = model.tally[UPDATES]
-    say_both(trail, 0, X[0], learner.mu, learner.lag, per_lag_of(model.tally), buffered)
-    remember(X[0], label, buffered, trail)
-    _learn_row(X[0], label, weight, buffered, learner, parameters, pending, reaches)
+    updates, weight = model.tally[UPDATES], settings[WEIGHTS + label]
+    _learn_row(X[0], label, weight, copied, learner, parameters, pending, reaches)
     _give_back(model, learner, d, updates)
+
+
+@kernel
+def learn(table: Any, label: int, may_end: bool) -> int:
+    """Let models with full covariance learn a row of a stream: LEARNED, LAST or REFUSED.
+
+    The last row of a block is learned only where it may end one.
+    """
+    d, D, learners = table[FEATURES], table[PADDED], table[LEARNERS]
+    X, settings = floats_at(table[ROW], (1, D)), floats_at(table[SETTINGS], (OWN + 2 * learners,))
+    row, buffer, position = X[0, :d], _buffer_at(table), counts_at(table[_POSITION], (2,))
+    if not _is_plain(table, label, row, settings, buffer):
+        return REFUSED
+    if position[1] + 1 == table[ROOM] and not may_end:
+        return LAST
+    memory = floats_at(table[_MEMORY], (1,))
+    memory[0] = MEMORY
+    notes, said = table[NOTES], floats_at(table[NOTES], (learners, 1, _READOUTS, 2))
+    tested = floats_at(notes + 32 * learners, (1,))
+    noted = counts_at(notes + 32 * learners + 8, (1,))
+    held, origin = floats_at(table[_HELD], (d,)), floats_at(table[_HELD + 1], (d,))
+    copied = _copied_at(table, D, table[CAPACITY])
+    if not _is_same(copied, buffer):
+        _copy_buffer(buffer, d, copied)
+        for place in range(learners):
+            _refresh(table, place)
+    for place in range(learners):
+        tally = _model_at(table, place).tally
+        learner = _learner_at(table, place, floats_at(table[WORK + EACH * place], (D, D)), tally)
+        own = Trail(held, origin, memory, said[place], tested, noted)
+        say_both(own, 0, X[0], learner.mu, learner.lag, per_lag_of(tally), copied)
+    trail = Trail(held, origin, memory, said[0], tested, noted)
+    remember(X[0], label, copied, trail)
+    for place in range(learners):
+        # Each stores the row anew, in the same slot: what a sweep meets is of the other class.
+        copied.size[label], copied.oldest[label] = buffer.size[label], buffer.oldest[label]
+        copied.seen[label], copied.random[0] = buffer.seen[label], buffer.random[0]
+        _teach(table, place, X, label, settings, copied)
     witness(trail, 0, row, label, buffer)
-    store(buffer, label, row, parameters.reservoir)
-    numbers, mix = counts_at(table[NUMBERS], (1,)), floats_at(table[MIX], (1, _READOUTS))
+    store(buffer, label, row, settings[RESERVOIR] != 0.0)
+    numbers = counts_at(table[NUMBERS], (learners,))
+    mix = floats_at(table[MIX], (learners, _READOUTS))
     block, readouts, curve = _block_at(table), _readouts_at(table), _curve_at(table)
     _follow(said, tested, noted, numbers, mix, block, readouts, curve, False, False)
     return LEARNED

@@ -7,7 +7,6 @@ lives in what a ranker does not share with copies, pickles and files.
 """
 
 from collections.abc import Callable, Sequence
-from copy import copy
 from ctypes import addressof, c_char
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -31,18 +30,8 @@ _WIDEST = 256
 _NUMBERS = "fiub"  # kinds of numbers that become float64 without a word
 # Types of the arrays of a buffer, a model, a record up to its `learned`, of other models and of what
 # a session adds itself.
-_TYPES = [
-    {"f": _FLOAT, "i": np.dtype(np.int64), "u": np.dtype(np.uint64), "b": np.dtype(np.bool_)}[kind]
-    for kind in "ffiiiu"
-    + "fffi"
-    + "ffffffiiffffffffi"
-    + "fffi"
-    + "iffff"
-    + "fffffffbiii"
-    + "bfffiffffff"
-    + "ffiiiu"
-    + "ffif"
-]
+_TYPES = {"f": _FLOAT, "i": np.dtype(np.int64), "u": np.dtype(np.uint64), "b": np.dtype(np.bool_)}
+_KINDS = "ffiiiu" + "fffi" + "ffffffiiffffffffi" + "fffi" + "iffff" + "ffiiiuf"
 
 
 class Session:
@@ -82,12 +71,12 @@ class Session:
         n_features, capacity = self.model.mu.size, self.buffer.rows.shape[1]
         self.shape, self.wide, numbers = (n_features,), (1, n_features), np.array(ranker._numbers())
         others = getattr(ranker, "_others", self.model)
-        point, learned_by = _point_of(ranker), _settings_of(ranker, self.settings)
-        added = numbers, np.array(ranker._mix()), np.zeros(8), learned_by, point
-        learns = self.settings is not None and n_features <= _WIDEST and _learns_alone(ranker)
-        work = kernels.one_row.workspace(n_features, capacity) if learns else []
-        self.arrays = [*self.buffer, *self.model, *self.record[:_NOTED], *others, *added, *work]
-        self.table = np.zeros(kernels.one_row.LENGTH, np.int64)
+        point, notes = _point_of(ranker), np.zeros(4 * numbers.size + 2)
+        added = numbers, np.array(ranker._mix()), notes, _settings_of(ranker, self.settings), point
+        learns = self.settings is not None and n_features <= _WIDEST and _learns_at_once(ranker)
+        copies = kernels.one_row.copies(n_features, capacity) if learns else []
+        self.arrays = [*self.buffer, *self.model, *self.record[:_NOTED], *others, *added, *copies]
+        self.table = np.zeros(kernels.one_row.WORK, np.int64)
         if not self._note_addresses(0, self.arrays):
             return
         self.table[kernels.one_row.SIZES :] = (
@@ -97,33 +86,39 @@ class Session:
             numbers.size,
             self.record.tested.size,
             self.record.origin.size > 0,
-            work[-1].size if learns else 0,
+            copies[-1].size if learns else 0,
         )
+        if learns:
+            work = [kernels.one_row.workspace(n_features, capacity) for _ in numbers]
+            self.arrays += [array for each in work for array in each]
+            addresses = [_address(array) for each in work for array in each]
+            self.table = np.append(self.table, addresses)
+            self.row, self.learn = (
+                copies[-1][0, :n_features],
+                partial(kernels.one_row.learn, self.table),
+            )
         self.probabilities = partial(kernels.one_row.probabilities, self.table)
         if not np.isnan(point).any():
             self.score = partial(kernels.one_row.score, self.table)
-        if learns:
-            self.row, self.learn = (
-                work[-1][0, :n_features],
-                partial(kernels.one_row.learn, self.table),
-            )
 
     def _note_addresses(self, first: int, arrays: Sequence[NDArray[Any]]) -> bool:
         """Note where arrays are, from the first place on, unless one is not as kernels want it."""
         for place, array in enumerate(arrays, first):
-            if not array.flags.carray or array.dtype != _TYPES[place]:
+            if not array.flags.carray or array.dtype != _TYPES[_KINDS[place]]:
                 return False
-            memory: Any = array
-            self.table[place] = addressof(c_char.from_buffer(memory)) if array.size else 0
+            self.table[place] = _address(array)
         return True
 
     def with_record(self, held: record.Record) -> "Session | None":
         """Return the session of a ranker that has begun another block and is else the same."""
-        twin, first = copy(self), kernels.one_row.RECORD
+        twin, first = object.__new__(Session), kernels.one_row.RECORD
+        for name in self.__slots__:
+            setattr(twin, name, getattr(self, name, None))
         twin.record, twin.table, twin.arrays = held, self.table.copy(), self.arrays.copy()
-        twin.arrays[first : first + _NOTED] = held[:_NOTED]
-        if not twin._note_addresses(first, held[:_NOTED]):
-            return None
+        for place, array in enumerate(held[:_NOTED], first):
+            if array is not self.arrays[place] and not twin._note_addresses(place, [array]):
+                return None
+            twin.arrays[place] = array
         twin.table[kernels.one_row.ROOM] = held.tested.size
         for name in ("learn", "score", "probabilities"):
             call = getattr(self, name)
@@ -171,19 +166,25 @@ def _point_of(ranker: "CBRanker") -> NDArray[np.float64]:
 
 def _settings_of(ranker: "CBRanker", settings: "Settings | None") -> NDArray[np.float64]:
     """Return what a row is learned by, in the order of ``kernels.one_row``."""
+    numbers, own = ranker._numbers().tolist(), []
     if settings is None:
-        return np.zeros(kernels.one_row.WEIGHTS + 2)
-    parameters, choice = settings.parameters, getattr(ranker, "_halving", None)
-    if choice is not None:
-        parameters = parameters._replace(C=choice.C[choice.alive[0]])
-    return np.array([*parameters, *np.concatenate(settings.weights)], np.float64)
+        return np.zeros(kernels.one_row.OWN + 2 * len(numbers))
+    C, *others = settings.parameters
+    choice = getattr(ranker, "_halving", None)
+    for number in numbers:
+        share = halving.forgotten(ranker, number)
+        own += [C if choice is None else choice.C[number]]
+        own += [kernels.forgetting.rows_between(share) if share else 0]
+    return np.array([*others, *np.concatenate(settings.weights), *own], np.float64)
 
 
-def _learns_alone(ranker: "CBRanker") -> bool:
-    """Say whether there is one learner, which forgets nothing, with a full covariance."""
-    numbers = ranker._numbers()
-    alone = numbers.size == 1 and not halving.forgotten(ranker, int(numbers[0]))
-    return bool(alone and ranker._is_full() and ranker._kernel() is kernels.full.learn)
+def _learns_at_once(ranker: "CBRanker") -> bool:
+    """Say whether learners have full covariances, and go pair by pair."""
+    return ranker._is_full() and not ranker._learns_in_blocks()
+
+
+def _address(array: Any) -> int:
+    return addressof(c_char.from_buffer(array)) if array.size else 0
 
 
 def learn(ranker: "CBRanker", x: Any, y: Any) -> bool:
@@ -210,7 +211,7 @@ def learn(ranker: "CBRanker", x: Any, y: Any) -> bool:
         or type(x) is not _Array
         or ranker._intercept is not None
         or known.read(ranker.__dict__) != known.values
-        or ranker.class_weight != known.class_weight
+        or (known.class_weight is not None and ranker.class_weight != known.class_weight)
     ):
         return False
     if (
