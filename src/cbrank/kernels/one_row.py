@@ -1,8 +1,8 @@
 """One row at a time: learned and tested, or scored, by one call that takes a table of addresses.
 
 The table stands for some thirty arrays, which would take longer to be handed over than the row to be
-learned. A row that is not plainly in order is left alone (a number is not finite, a weight is asleep): the call says so, and the general kernels or the checks before them see to it. They give
-the same numbers to the last bit.
+learned. A row that is not plainly in order is left alone (a number is not finite, a weight is asleep, a learner forgets): the call says so, and the general kernels or the checks before
+them see to it. They give the same numbers to the last bit.
 """
 
 import math
@@ -11,16 +11,25 @@ from typing import Any
 import numpy as np
 from numba.core import config
 
-from cbrank.kernels._addresses import borrowing_jit, counts_at, flags_at, floats_at, seeds_at
+from cbrank.kernels._addresses import (
+    block_at,
+    buffer_at,
+    copied_at,
+    counts_at,
+    curve_at,
+    floats_at,
+    learner_at,
+    model_at,
+    pending_at,
+    reaches_at,
+    readouts_at,
+)
 from cbrank.kernels._jit import exact_jit, exact_kernel, jit, kernel
-from cbrank.kernels._pending import GROUP, Pending
-from cbrank.kernels._reaches import Reaches, measure
-from cbrank.kernels._simd import WIDTH
-from cbrank.kernels.buffers import DenseBuffer, store
+from cbrank.kernels._reaches import measure
+from cbrank.kernels.buffers import store
 from cbrank.kernels.calibration import (
     SHAPE_KNOTS,
     TREND,
-    Curve,
     _called_from,
     _expit,
     _log_odds,
@@ -31,7 +40,6 @@ from cbrank.kernels.calibration import (
 from cbrank.kernels.confidence import (
     ROWS,
     UPDATES,
-    FullModel,
     Parameters,
     boost_after,
     per_lag_of,
@@ -39,121 +47,68 @@ from cbrank.kernels.confidence import (
 from cbrank.kernels.full import _learn_row, rows_between
 from cbrank.kernels.prequential import (
     MEMORY,
-    Block,
-    Readouts,
     Trail,
     _follow,
     remember,
     say_both,
     witness,
 )
+from cbrank.kernels.row_table import (
+    BALANCED,
+    BALANCED_POINT,
+    BUFFER,
+    BY_MEANS,
+    CAPACITY,
+    COSTS,
+    CURVE,
+    DUE,
+    EACH,
+    ERRORS,
+    FEATURES,
+    FIXED,
+    FORM,
+    HELD,
+    INTERCEPT,
+    LAG,
+    LEARNERS,
+    LEVEL,
+    MEMORY_AT,
+    MIX,
+    MU,
+    NOTES,
+    NUMBERS,
+    OTHERS,
+    OWN,
+    PADDED,
+    PHI,
+    POINT,
+    POSITION,
+    READOUTS,
+    RESERVOIR,
+    ROOM,
+    ROW,
+    SEEN,
+    SETTINGS,
+    SHAPE,
+    SHARE,
+    SLOTS,
+    TALLY,
+    WEIGHTS,
+    WORK,
+)
 from cbrank.kernels.scores import NEGLIGIBLE, _anchor_by_means, _anchor_by_scores, _score_of
 from cbrank.parameters import ASLEEP
-
-# What the table has: addresses of the arrays of a DenseBuffer, of a model, of a record up to its
-# `learned`, of other learners' models, stacked; of the numbers of all learners, of the weights of their
-# readouts, of room for notes, of `SETTINGS` and of the operating `POINT`; of a copy of the buffer and of
-# the row to learn; then sizes; then for each learner addresses of what its sweeps work on.
-BUFFER, MODEL, RECORD, OTHERS, NUMBERS, MIX, NOTES, SETTINGS, POINT, COPIED, ROW, SIZES = (
-    0, 6, 10, 27, 31, 32, 33, 34, 35, 36, 42, 43,
-)  # fmt: skip
-FEATURES, CAPACITY, SLOTS, LEARNERS, ROOM, BY_MEANS, PADDED = range(SIZES, SIZES + 7)
-WORK = SIZES + 7
-_REACHES, _MEAN, _DUE, EACH = 11, 22, 24, 25  # places of what a learner's sweeps work on
-_SEEN, _MU, _LAG, _TALLY = BUFFER + 4, MODEL, MODEL + 2, MODEL + 3
-_HELD, _MEMORY, _POSITION, _LEVEL = RECORD, RECORD + 2, RECORD + 7, RECORD + 8
-_SHAPE, _CURVE, _ERRORS, _SHARE = RECORD + 11, RECORD + 12, RECORD + 14, RECORD + 15
-# What a row is learned by: the fields of `Parameters` but for C, its weight by class, and for each learner
-# its C and the rows between two steps of forgetting, 0 if it forgets nothing.
-PHI, FORM, RESERVOIR, BALANCED, WEIGHTS, OWN = 0, 1, 2, 3, 4, 6
-# The intercept, if it is fixed, and else the costs of the classes and whether the point is balanced.
-FIXED, INTERCEPT, COSTS, BALANCED_POINT = 0, 1, 2, 4
 
 REFUSED, LEARNED, LAST = range(3)  # what has become of a row to learn
 
 COMPILED = not config.DISABLE_JIT  # type: ignore[attr-defined]  # Python has no addresses
 
-_READOUTS = 2
 _LARGEST = np.finfo(np.float64).max
 
 _boost_of = exact_jit(boost_after)
 
 
 # Learning -----------------------------------------------------------------------------------------
-
-
-@borrowing_jit
-def _buffer_at(table):
-    d, pair = table[FEATURES], (2,)
-    return DenseBuffer(
-        floats_at(table[BUFFER], (2, table[CAPACITY], d)),
-        floats_at(table[BUFFER + 1], (2, d)),
-        counts_at(table[BUFFER + 2], pair),
-        counts_at(table[BUFFER + 3], pair),
-        counts_at(table[BUFFER + 4], pair),
-        seeds_at(table[BUFFER + 5], (1,)),
-    )
-
-
-@borrowing_jit
-def _copied_at(table, D, M):
-    pair = (2,)
-    return DenseBuffer(
-        floats_at(table[COPIED], (2, M, D)),
-        floats_at(table[COPIED + 1], (2, D)),
-        counts_at(table[COPIED + 2], pair),
-        counts_at(table[COPIED + 3], pair),
-        counts_at(table[COPIED + 4], pair),
-        seeds_at(table[COPIED + 5], (1,)),
-    )
-
-
-@borrowing_jit
-def _model_at(table, place):
-    """Return the model of a learner, the leader's at place 0."""
-    d, mu, Sigma, lag, tally = (
-        table[FEATURES], table[MODEL], table[MODEL + 1], table[MODEL + 2], table[MODEL + 3],
-    )  # fmt: skip
-    if place > 0:
-        mu, Sigma = table[OTHERS] + 8 * d * (place - 1), table[OTHERS + 1] + 8 * d * d * (place - 1)
-        lag, tally = table[OTHERS + 2] + 8 * d * (place - 1), table[OTHERS + 3] + 24 * (place - 1)
-    return FullModel(
-        floats_at(mu, (d,)), floats_at(Sigma, (d, d)), floats_at(lag, (d,)), counts_at(tally, (3,))
-    )
-
-
-@borrowing_jit
-def _block_at(table):
-    room = table[ROOM]
-    return Block(
-        floats_at(table[RECORD + 3], (table[LEARNERS], _READOUTS, room)),
-        floats_at(table[RECORD + 4], (room,)),
-        floats_at(table[RECORD + 5], (room,)),
-        counts_at(table[RECORD + 6], (room,)),
-        counts_at(table[_POSITION], (2,)),
-    )
-
-
-@borrowing_jit
-def _readouts_at(table):
-    slots = table[SLOTS]
-    return Readouts(
-        floats_at(table[_LEVEL], (slots, _READOUTS)),
-        floats_at(table[_LEVEL + 1], (slots, _READOUTS, 2)),
-        floats_at(table[_LEVEL + 2], (slots, _READOUTS)),
-    )
-
-
-@borrowing_jit
-def _curve_at(table):
-    return Curve(
-        floats_at(table[_SHAPE], (2, SHAPE_KNOTS)),
-        floats_at(table[_CURVE], (4,)),
-        floats_at(table[_CURVE + 1], (4, 4)),
-        floats_at(table[_ERRORS], (2,)),
-        floats_at(table[_SHARE], (2,)),
-        counts_at(table[_SHARE + 1], (1,)),
-    )
 
 
 @jit
@@ -170,80 +125,6 @@ def _all_awake(model):
     for i in range(model.mu.size):
         awake &= model.Sigma[i, i] != ASLEEP or model.mu[i] != 0.0 or model.lag[i] != 0.0
     return awake
-
-
-# What a sweep works on (see ``_awake``). To copy it for each call, as ``full`` does for many rows, would
-# take longer than one row takes: so the copies stay, and what a row changes is written to the model and to
-# the buffer as well.
-
-
-def copies(n_features: int, capacity: int) -> list[np.ndarray]:
-    """Return room for a copy of a buffer, all zero, which no buffer is, and for a row."""
-    D, counts = padded_length(n_features), [np.zeros(2, np.int64) for _ in range(3)]
-    rows, means, row = _aligned(2 * capacity, D), _aligned(2, D), _aligned(1, D)
-    return [rows, means, *counts, np.zeros(1, np.uint64), row]
-
-
-def workspace(n_features: int, capacity: int) -> list[np.ndarray]:
-    """Return the arrays that the sweeps of a learner work on."""
-    d, D, M = n_features, padded_length(n_features), capacity
-    return [
-        *(_aligned(*shape) for shape in ((D, D), (1, D), (GROUP, D), (GROUP + 1, D), (GROUP, D))),
-        *(np.zeros(GROUP), np.zeros(GROUP), np.zeros(GROUP, np.bool_), np.zeros(1, np.int64)),
-        *(np.arange(d), np.zeros(d + 1, np.int64)),
-        *(np.zeros(1, np.bool_), _aligned(1, D), _aligned(D, D), _aligned(1, D), np.arange(d)),
-        *(_aligned(2 * M, D), np.zeros((2, M)), np.zeros((2, M)), _aligned(2, D), _aligned(2, D)),
-        np.zeros(2),
-        *(_aligned(1, D), _aligned(1, D), np.zeros(1, np.int64)),
-    ]
-
-
-def padded_length(n_features: int) -> int:
-    """Return how many numbers a row is stored in: see ``_pending.padded``."""
-    return max(2, -(-n_features // WIDTH)) * WIDTH
-
-
-def _aligned(rows: int, width: int) -> np.ndarray:
-    """Return a matrix of zeros that begins at a cache line."""
-    room = np.zeros(rows * width + WIDTH)
-    begin = -(room.ctypes.data // 8) % WIDTH
-    return room[begin : begin + rows * width].reshape(rows, width)
-
-
-@borrowing_jit
-def _pending_at(table, place, d, D):
-    work = WORK + EACH * place
-    return Pending(
-        floats_at(table[work], (D, D)),
-        floats_at(table[work + 1], (D,)),
-        floats_at(table[work + 2], (GROUP, D)),
-        floats_at(table[work + 3], (GROUP + 1, D)),
-        floats_at(table[work + 4], (GROUP, D)),
-        floats_at(table[work + 5], (GROUP,)),
-        floats_at(table[work + 6], (GROUP,)),
-        flags_at(table[work + 7], (GROUP,)),
-        counts_at(table[work + 8], (1,)),
-        counts_at(table[work + 9], (d,)),
-        counts_at(table[work + 10], (d + 1,)),
-    )
-
-
-@borrowing_jit
-def _reaches_at(table, place, d, D, M):
-    work = WORK + EACH * place + _REACHES
-    return Reaches(
-        flags_at(table[work], (1,)),
-        floats_at(table[work + 1], (D,)),
-        floats_at(table[work + 2], (D, D)),
-        floats_at(table[work + 3], (D,)),
-        counts_at(table[work + 4], (d,)),
-        floats_at(table[work + 5], (2, M, D)),
-        floats_at(table[work + 6], (2, M)),
-        floats_at(table[work + 7], (2, M)),
-        floats_at(table[work + 8], (2, D)),
-        floats_at(table[work + 9], (2, D)),
-        floats_at(table[work + 10], (2,)),
-    )
 
 
 @jit
@@ -299,31 +180,24 @@ def _give_back(model, learner, d, updates):
 @jit
 def _is_plain(table, label, row, settings, buffer):
     """Say whether a row can be learned: it is finite, has a weight, and no learner forgets with it."""
-    room_left = table[ROOM] - counts_at(table[_POSITION], (2,))[1]
+    room_left = table[ROOM] - counts_at(table[POSITION], (2,))[1]
     plain = room_left > 0 and settings[WEIGHTS + label] > 0.0 and _is_finite(row)
     rows = buffer.seen[0] + buffer.seen[1] + 1
     for place in range(table[LEARNERS]):
         every = int(settings[OWN + 2 * place + 1])
         plain &= every == 0 or rows % every != 0
-        plain &= _all_awake(_model_at(table, place))
+        plain &= _all_awake(model_at(table, place))
     return plain
-
-
-@borrowing_jit
-def _learner_at(table, place, Sigma, tally):
-    """Return the copy of a learner's model, with its own tally."""
-    D, work = table[PADDED], WORK + EACH * place + _MEAN
-    return FullModel(floats_at(table[work], (D,)), Sigma, floats_at(table[work + 1], (D,)), tally)
 
 
 @jit
 def _refresh(table, place):
     """Copy the model of a learner that somebody else has taught."""
     d, D, M = table[FEATURES], table[PADDED], table[CAPACITY]
-    model, pending = _model_at(table, place), _pending_at(table, place, d, D)
-    reaches = _reaches_at(table, place, d, D, M)
-    learner = _learner_at(table, place, pending.Sigma, model.tally)
-    due = counts_at(table[WORK + EACH * place + _DUE], (1,))
+    model, pending = model_at(table, place), pending_at(table, place, d, D)
+    reaches = reaches_at(table, place, d, D, M)
+    learner = learner_at(table, place, pending.Sigma, model.tally)
+    due = counts_at(table[WORK + EACH * place + DUE], (1,))
     _copy_model(model, d, learner, pending, reaches, due)
 
 
@@ -331,10 +205,10 @@ def _refresh(table, place):
 def _teach(table, place, X, label, settings, copied):
     """Let a learner learn a row."""
     d, D, M = table[FEATURES], table[PADDED], table[CAPACITY]
-    model, pending = _model_at(table, place), _pending_at(table, place, d, D)
-    reaches = _reaches_at(table, place, d, D, M)
-    learner = _learner_at(table, place, pending.Sigma, model.tally)
-    due = counts_at(table[WORK + EACH * place + _DUE], (1,))
+    model, pending = model_at(table, place), pending_at(table, place, d, D)
+    reaches = reaches_at(table, place, d, D, M)
+    learner = learner_at(table, place, pending.Sigma, model.tally)
+    due = counts_at(table[WORK + EACH * place + DUE], (1,))
     if model.tally[ROWS] >= due[0]:
         measure(reaches, X, copied, pending.Sigma)
         due[0] = model.tally[ROWS] + rows_between(model.tally[ROWS])
@@ -358,25 +232,25 @@ def learn(table: Any, label: int, may_end: bool) -> int:
     """
     d, D, learners = table[FEATURES], table[PADDED], table[LEARNERS]
     X, settings = floats_at(table[ROW], (1, D)), floats_at(table[SETTINGS], (OWN + 2 * learners,))
-    row, buffer, position = X[0, :d], _buffer_at(table), counts_at(table[_POSITION], (2,))
+    row, buffer, position = X[0, :d], buffer_at(table), counts_at(table[POSITION], (2,))
     if not _is_plain(table, label, row, settings, buffer):
         return REFUSED
     if position[1] + 1 == table[ROOM] and not may_end:
         return LAST
-    memory = floats_at(table[_MEMORY], (1,))
+    memory = floats_at(table[MEMORY_AT], (1,))
     memory[0] = MEMORY
-    notes, said = table[NOTES], floats_at(table[NOTES], (learners, 1, _READOUTS, 2))
+    notes, said = table[NOTES], floats_at(table[NOTES], (learners, 1, READOUTS, 2))
     tested = floats_at(notes + 32 * learners, (1,))
     noted = counts_at(notes + 32 * learners + 8, (1,))
-    held, origin = floats_at(table[_HELD], (d,)), floats_at(table[_HELD + 1], (d,))
-    copied = _copied_at(table, D, table[CAPACITY])
+    held, origin = floats_at(table[HELD], (d,)), floats_at(table[HELD + 1], (d,))
+    copied = copied_at(table, D, table[CAPACITY])
     if not _is_same(copied, buffer):
         _copy_buffer(buffer, d, copied)
         for place in range(learners):
             _refresh(table, place)
     for place in range(learners):
-        tally = _model_at(table, place).tally
-        learner = _learner_at(table, place, floats_at(table[WORK + EACH * place], (D, D)), tally)
+        tally = model_at(table, place).tally
+        learner = learner_at(table, place, floats_at(table[WORK + EACH * place], (D, D)), tally)
         own = Trail(held, origin, memory, said[place], tested, noted)
         say_both(own, 0, X[0], learner.mu, learner.lag, per_lag_of(tally), copied)
     trail = Trail(held, origin, memory, said[0], tested, noted)
@@ -389,8 +263,8 @@ def learn(table: Any, label: int, may_end: bool) -> int:
     witness(trail, 0, row, label, buffer)
     store(buffer, label, row, settings[RESERVOIR] != 0.0)
     numbers = counts_at(table[NUMBERS], (learners,))
-    mix = floats_at(table[MIX], (learners, _READOUTS))
-    block, readouts, curve = _block_at(table), _readouts_at(table), _curve_at(table)
+    mix = floats_at(table[MIX], (learners, READOUTS))
+    block, readouts, curve = block_at(table), readouts_at(table), curve_at(table)
     _follow(said, tested, noted, numbers, mix, block, readouts, curve, False, False)
     return LEARNED
 
@@ -401,7 +275,7 @@ def learn(table: Any, label: int, may_end: bool) -> int:
 @exact_jit
 def _write_readout(table, place, readout, weights):
     """Write the mean of the weights of a learner, or their average."""
-    d, mu, lag, tally = table[FEATURES], table[_MU], table[_LAG], table[_TALLY]
+    d, mu, lag, tally = table[FEATURES], table[MU], table[LAG], table[TALLY]
     if place > 0:
         mu, lag = table[OTHERS] + 8 * d * (place - 1), table[OTHERS + 2] + 8 * d * (place - 1)
         tally = table[OTHERS + 3] + 24 * (place - 1)
@@ -419,11 +293,11 @@ def _write_readout(table, place, readout, weights):
 def _anchor_of(table, place, readout, weights):
     """Return the middle and the unit of a readout with these weights."""
     number = counts_at(table[NUMBERS], (table[LEARNERS],))[place]
-    level = floats_at(table[_LEVEL], (table[SLOTS], _READOUTS))[number, readout]
+    level = floats_at(table[LEVEL], (table[SLOTS], READOUTS))[number, readout]
     if table[BY_MEANS]:
         means = floats_at(table[BUFFER + 1], (2, table[FEATURES]))
         return _anchor_by_means(means, weights, level)
-    centres = floats_at(table[_LEVEL + 1], (table[SLOTS], _READOUTS, 2))
+    centres = floats_at(table[LEVEL + 1], (table[SLOTS], READOUTS, 2))
     return _anchor_by_scores(centres[number, readout], level)
 
 
@@ -431,9 +305,9 @@ def _anchor_of(table, place, readout, weights):
 def _serve(table, weights, part):
     """Write the weights that are served; return their middle and their unit. `part` is scratch."""
     learners, parts, best, middle, unit = table[LEARNERS], 0, 0.0, 0.0, 1.0
-    mix = floats_at(table[MIX], (learners, _READOUTS))
+    mix = floats_at(table[MIX], (learners, READOUTS))
     for place in range(learners):
-        for readout in range(_READOUTS):
+        for readout in range(READOUTS):
             if mix[place, readout] > NEGLIGIBLE:
                 _write_readout(table, place, readout, weights)
                 middle, own = _anchor_of(table, place, readout, weights)
@@ -445,7 +319,7 @@ def _serve(table, weights, part):
         for i in range(part.size):
             weights[i] = 0.0
         for place in range(learners):
-            for readout in range(_READOUTS):
+            for readout in range(READOUTS):
                 if mix[place, readout] > NEGLIGIBLE:
                     _write_readout(table, place, readout, part)
                     own_middle, own = _anchor_of(table, place, readout, part)
@@ -458,10 +332,10 @@ def _serve(table, weights, part):
 
 @exact_jit
 def _trend_at(table):
-    if floats_at(table[_MEMORY], (1,))[0] > MEMORY:
+    if floats_at(table[MEMORY_AT], (1,))[0] > MEMORY:
         return 0.0
-    curve = floats_at(table[_CURVE], (4,))
-    return curve[TREND] * _trend_of(floats_at(table[_ERRORS], (2,)))
+    curve = floats_at(table[CURVE], (4,))
+    return curve[TREND] * _trend_of(floats_at(table[ERRORS], (2,)))
 
 
 @exact_jit
@@ -470,20 +344,20 @@ def _intercept_at(table, middle, unit):
     point = floats_at(table[POINT], (BALANCED_POINT + 1,))
     if point[FIXED] != 0.0:
         return point[INTERCEPT]
-    seen, share = counts_at(table[_SEEN], (2,)), floats_at(table[_SHARE], (2,))
+    seen, share = counts_at(table[SEEN], (2,)), floats_at(table[SHARE], (2,))
     negatives, positives = share[0] + 0.5, share[1] + 0.5
     if share[0] == 0.0 or share[1] == 0.0:
         negatives, positives = seen[0] + 0.5, seen[1] + 0.5
     balanced = point[BALANCED_POINT] != 0.0
     wanted = _called_from(negatives, positives, point[COSTS:], balanced) - _trend_at(table)
-    shape, curve = floats_at(table[_SHAPE], (2, SHAPE_KNOTS)), floats_at(table[_CURVE], (4,))
+    shape, curve = floats_at(table[SHAPE], (2, SHAPE_KNOTS)), floats_at(table[CURVE], (4,))
     intercept = -(middle + unit * _place_of(wanted, shape, knots_of(shape), curve))
     return intercept if abs(intercept) < math.inf else 0.0
 
 
 @exact_jit
 def _both_seen(table):
-    seen = counts_at(table[_SEEN], (2,))
+    seen = counts_at(table[SEEN], (2,))
     return seen[0] > 0 and seen[1] > 0
 
 
@@ -509,7 +383,7 @@ def probabilities(table: Any, X: Any, out: Any) -> bool:
     if math.isnan(place):
         place = 0.0
     place = min(max(place, -_LARGEST), _LARGEST)
-    shape, curve = floats_at(table[_SHAPE], (2, SHAPE_KNOTS)), floats_at(table[_CURVE], (4,))
+    shape, curve = floats_at(table[SHAPE], (2, SHAPE_KNOTS)), floats_at(table[CURVE], (4,))
     logit = _log_odds(place, shape, knots_of(shape), curve) + _trend_at(table)
     out[0, 1] = _expit(logit)
     out[0, 0] = 1.0 - out[0, 1]

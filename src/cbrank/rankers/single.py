@@ -74,12 +74,12 @@ class Session:
         point, notes = _point_of(ranker), np.zeros(4 * numbers.size + 2)
         added = numbers, np.array(ranker._mix()), notes, _settings_of(ranker, self.settings), point
         learns = self.settings is not None and n_features <= _WIDEST and _learns_at_once(ranker)
-        copies = kernels.one_row.copies(n_features, capacity) if learns else []
+        copies = kernels.row_table.copies(n_features, capacity) if learns else []
         self.arrays = [*self.buffer, *self.model, *self.record[:_NOTED], *others, *added, *copies]
-        self.table = np.zeros(kernels.one_row.WORK, np.int64)
+        self.table = np.zeros(kernels.row_table.WORK, np.int64)
         if not self._note_addresses(0, self.arrays):
             return
-        self.table[kernels.one_row.SIZES :] = (
+        self.table[kernels.row_table.SIZES :] = (
             n_features,
             capacity,
             len(self.record.level),
@@ -89,7 +89,7 @@ class Session:
             copies[-1].size if learns else 0,
         )
         if learns:
-            work = [kernels.one_row.workspace(n_features, capacity) for _ in numbers]
+            work = [kernels.row_table.workspace(n_features, capacity) for _ in numbers]
             self.arrays += [array for each in work for array in each]
             addresses = [_address(array) for each in work for array in each]
             self.table = np.append(self.table, addresses)
@@ -111,7 +111,7 @@ class Session:
 
     def with_record(self, held: record.Record) -> "Session | None":
         """Return the session of a ranker that has begun another block and is else the same."""
-        twin, first = object.__new__(Session), kernels.one_row.RECORD
+        twin, first = object.__new__(Session), kernels.row_table.RECORD
         for name in self.__slots__:
             setattr(twin, name, getattr(self, name, None))
         twin.record, twin.table, twin.arrays = held, self.table.copy(), self.arrays.copy()
@@ -119,7 +119,7 @@ class Session:
             if array is not self.arrays[place] and not twin._note_addresses(place, [array]):
                 return None
             twin.arrays[place] = array
-        twin.table[kernels.one_row.ROOM] = held.tested.size
+        twin.table[kernels.row_table.ROOM] = held.tested.size
         for name in ("learn", "score", "probabilities"):
             call = getattr(self, name)
             setattr(twin, name, None if call is None else partial(call.func, twin.table))
@@ -168,7 +168,7 @@ def _settings_of(ranker: "CBRanker", settings: "Settings | None") -> NDArray[np.
     """Return what a row is learned by, in the order of ``kernels.one_row``."""
     numbers, own = ranker._numbers().tolist(), []
     if settings is None:
-        return np.zeros(kernels.one_row.OWN + 2 * len(numbers))
+        return np.zeros(kernels.row_table.OWN + 2 * len(numbers))
     C, *others = settings.parameters
     choice = getattr(ranker, "_halving", None)
     for number in numbers:
