@@ -70,7 +70,7 @@ docs: $(VENV)/.dev  ## Build the documentation into docs/_build
 	@$(BIN)/python docs/check_links.py docs/_build
 	@echo "Open docs/_build/index.html"
 
-bench: $(VENV)/.bench  ## Measure speed and AUC beside scikit-learn, River and Vowpal Wabbit (25 minutes)
+bench: $(VENV)/.bench  ## Measure speed and AUC beside scikit-learn, River, Vowpal Wabbit and LightGBM (30 minutes)
 	@$(BIN)/python -m benchmarks $(BENCH)
 
 streams: $(VENV)/.bench  ## Rank real streams row by row beside River, scikit-learn and Vowpal Wabbit (15 minutes)

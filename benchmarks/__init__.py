@@ -7,9 +7,13 @@ installed package.
 * ``plain_loop``: the paper's algorithm as a naive compiled loop, the baseline of the fast sweeps
 * ``workloads``: the data that they learn from, an entry each
 * ``processes``: fresh processes with one thread, and how time and memory are taken in them
+* ``limits``, ``roofline``: how fast the machine multiplies, loads and stores, and what that allows
 * ``interleaved``: peers that learn from the same stream in alternation, chunk by chunk
+* ``single_rows``: calls with one row
 * ``measurements``: the list of all measurements; start-up, memory of a fit, cross-validation
+* ``in_brief``: a few numbers of the commands ``streams``, ``beyond`` and ``serving``, which are
+  folders here
 * ``results_folder``: the files ``bench.json`` and ``results.csv``, and questions about them
-* ``streams``: probabilities for streams in the order of time, a command of its own
-* ``report``, ``figures``: targets, tables, figures and the page that shows them
+* ``targets``, ``history``: what is aimed at, and what was measured before
+* ``report``, ``tables``, ``figures``: the page and what it shows
 """

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import click
 
-from benchmarks import measurements, report
+from benchmarks import history, measurements, report
 from benchmarks.measurements import Measurement
 from benchmarks.processes import ProcessFailed
-from benchmarks.results_folder import ResultsFolder
+from benchmarks.results_folder import Results, ResultsFolder
+from benchmarks.targets import targets
 from cbrank.cli.options import several
 from cbrank.cli.progress import follow
 
@@ -32,18 +33,29 @@ from cbrank.cli.progress import follow
     help="Folder of the results; a benchmark found there goes on.",
 )
 @click.option("--fresh", is_flag=True, help="Start anew: forget the results in the folder.")
-def main(only: list[str], quick: bool, seed: int, out: Path, fresh: bool) -> None:
+@click.option(
+    "--compare",
+    is_flag=True,
+    help="Measure nothing: say which ratios in the folder are worse than those of the benchmark "
+    "before on the same kind of machine, and exit with 1 if there are any.",
+)
+def main(only: list[str], quick: bool, seed: int, out: Path, fresh: bool, compare: bool) -> None:
     """Measure speed, memory and AUC beside scikit-learn, River, Vowpal Wabbit and LibAUC.
 
     Each peer learns in a process of its own, with one thread, from the same rows; peers alternate
     chunk by chunk. Those that are not installed are named with the reason. Leave the machine
-    alone meanwhile: it takes about 25 minutes.
+    alone meanwhile: it takes about 30 minutes.
 
     Finished measurements are kept in the folder, so the same command goes on where an
-    interrupted one stopped.
+    interrupted one stopped. Unless --quick is given, the ratios are added to history.csv there.
     """
     try:
+        if compare:
+            _compare(ResultsFolder(out))
+            return
         folder = _run(out, {"seed": seed, "quick": quick}, only, fresh)
+        if not quick:
+            history.record(folder, targets(Results(folder)))
         click.echo(report.summary(folder))
         report.write(folder)
         click.echo(f"Tables and figures: {folder.path / 'report.md'}")
@@ -70,6 +82,21 @@ def _run(out: Path, settings: dict[str, int], only: list[str], fresh: bool) -> R
     follow("Measurements", _measured(folder, remaining), {each: each.work for each in remaining})
     folder.finish()
     return folder
+
+
+def _compare(folder: ResultsFolder) -> None:
+    """Say what became worse, and exit with 1 if anything did."""
+    if not folder.facts:
+        raise ValueError(f"{folder.path} has no benchmark to compare: run one with --out first.")
+    aims = targets(Results(folder))
+    last = history.before(folder, aims)
+    if last is None:
+        click.echo("There is no benchmark before this one on the same kind of machine.")
+        return
+    found = history.worse(folder, aims)
+    click.echo("\n".join(found) or f"Nothing is worse than at {last.commit or last.started}.")
+    if found:
+        sys.exit(1)
 
 
 def _tell_what_is_missing(only: list[str]) -> None:

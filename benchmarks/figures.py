@@ -1,4 +1,4 @@
-"""Figures: AUC against time, and cost against features, rows buffered and rows seen."""
+"""Figures: ratios beside targets, the roofline, AUC against time, and cost against sizes."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.peers import BUFFER_SIZES
-from benchmarks.results_folder import FAST, PLAIN, Results
+from benchmarks.results_folder import FAST, FAST_10, PLAIN, PLAIN_10, Results
+from benchmarks.targets import Target, targets
 from benchmarks.workloads import Workload
 from cbrank.methods import Look
-from cbrank.plotting import WIDTH, Picture, dots, headed, log_axis, log_y_axis, picture
+from cbrank.plotting import GRID, WIDTH, Picture, dots, headed, log_axis, log_y_axis, picture
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,14 +23,21 @@ _LOOKS = {
     "CBR 10": Look("#56b4e9", "#8fd0f5", "s"),
     "CBR 10, row by row": Look("#56b4e9", "#8fd0f5", "*"),
     "CBR default": Look("#0072b2", "#4ea3dd", "d"),
+    "CBR fixed C": Look("#0072b2", "#4ea3dd", "H"),
+    "CBR 50, C auto": Look("#0072b2", "#4ea3dd", "X"),
     FAST: Look("#0072b2", "#4ea3dd", "o"),
+    FAST_10: Look("#56b4e9", "#8fd0f5", "s"),
     "CBR-diag 50": Look("#332288", "#9a92ea", "o"),
     "CBR-diag 10": Look("#332288", "#9a92ea", "s"),
     "CBR-diag default": Look("#332288", "#9a92ea", "d"),
-    PLAIN: Look("#5b6570", "#a9b3bd", "_"),
+    "CBR-diag 50, one call": Look("#332288", "#9a92ea", "*"),
+    PLAIN: Look("#5b6570", "#a9b3bd", "P"),
+    PLAIN_10: Look("#5b6570", "#a9b3bd", "x"),
     "SGD": Look("#e69f00", "#f0b432", "^"),
     "SGD hinge": Look("#e69f00", "#f0b432", "<"),
     "SGD averaged": Look("#e69f00", "#f0b432", ">"),
+    "SGD, one call": Look("#e69f00", "#f0b432", "*"),
+    "SGD, ten passes": Look("#e69f00", "#f0b432", "d"),
     "Batch LR": Look("#882255", "#d97bab", "X"),
     "River LR": Look("#009e73", "#2cc79b", "D"),
     "River AdPredictor": Look("#44aa99", "#63c9b8", "P"),
@@ -43,12 +51,95 @@ _LOOKS = {
 def figures(results: Results, folder: Path) -> list[Picture]:
     """Draw all figures that the measurements allow."""
     drawn = [
+        _ratios(targets(results), folder),
+        _roofline(results, folder),
         *[_pareto(results, workload, folder) for workload in results.workloads("tabular", "text")],
         *[_dimension(results, noise, folder) for noise in ("easy", "noisy")],
         _buffer(results, folder),
         _length(results, folder),
     ]
     return [drawing for drawing in drawn if drawing]
+
+
+def _ratios(aims: Sequence[Target], folder: Path) -> Picture | None:
+    """Draw how far each ratio is from its target."""
+    known = [
+        (aim, aim.measured / aim.limit if aim.sign in "≤<" else aim.limit / aim.measured)
+        for aim in aims
+        if "/" in aim.text or "share" in aim.text
+        if aim.verdict in {"met", "missed"}
+    ]
+    if not known:
+        return None
+    title = "Ratios beside their targets: what is left of the line is better"
+
+    def draw(figure: "Figure") -> None:
+        axes = figure.subplots()
+        for verdict, look in (("met", _LOOKS["CBR 50"]), ("missed", _LOOKS["Vowpal Wabbit"])):
+            at = [place for place, (aim, _) in enumerate(known) if aim.verdict == verdict]
+            if at:
+                dots(axes, look, [known[place][1] for place in at], [-p for p in at], verdict)
+        axes.axvline(1.0, color="#5b6570", linewidth=1)
+        axes.set_yticks(
+            [-at for at in range(len(known))],
+            [f"{aim.text.replace('`', '')}  {aim.measured:#.3g}" for aim, _ in known],
+            fontsize=6.5,
+        )
+        headed(figure, title)
+        log_axis(axes, "times the target (log scale)")
+        axes.grid(visible=True)
+        figure.legend(loc="outside lower left", ncols=2, handletextpad=0.2, columnspacing=1)
+
+    missed = [aim.text for aim, _ in known if aim.verdict == "missed"]
+    alt = f"Ratios beside their targets: {len(known) - len(missed)} of {len(known)} are met."
+    size = (6.6, 1.2 + 0.17 * len(known))
+    return picture(draw, key="ratios", alt=alt, size=size, looks=_LOOKS, folder=folder)
+
+
+def _roofline(results: Results, folder: Path) -> Picture | None:
+    """Draw what the machine allows the sweep at each number of features, and what sweeps reach."""
+    limits = results.limits()
+    known = [
+        (w.name, int(r.features), r.fired)
+        for w in results.workloads("dimension")
+        if w.name.endswith("third") and (r := results.ok(w.name, FAST))
+    ]
+    if not limits or not known:
+        return None
+    title = "Operations a second, a third of the pairs firing"
+    x = [d for _, d, _ in known]
+    lines = {
+        "matrix rate": ("-", [limits.matrix for _ in x]),
+        "loads, one product at a time": (":", [limits.loads(d) / 4 for d in x]),
+        "loads and stores, one update at a time": ("--", [limits.changes(d) / 4 for d in x]),
+    }
+    allowed = [limits.attainable(d, 50, fired) / 1e9 for _, d, fired in known]
+    points = {
+        peer: [results.rate(name, peer, of) / 1e9 for name, _, _ in known]
+        for peer, of in ((FAST, FAST), (FAST_10, FAST_10), (PLAIN, FAST), (PLAIN_10, FAST_10))
+    }
+
+    def draw(figure: "Figure") -> None:
+        axes = figure.subplots()
+        axes.plot(x, allowed, color=GRID, linewidth=6, label="allowed, 50 buffered")
+        for name, (style, y) in lines.items():
+            axes.plot(
+                x, [rate / 1e9 for rate in y], style, color="#5b6570", linewidth=1, label=name
+            )
+        for peer, y in points.items():
+            axes.plot(x, y, color=_LOOKS[peer].colour, linewidth=1)
+            dots(axes, _LOOKS[peer], x, y, label=peer)
+        headed(figure, title)
+        log_axis(axes, "features (log scale)")
+        log_y_axis(axes, "Gflop/s (log scale)")
+        axes.grid(visible=True)
+        figure.legend(loc="outside lower left", ncols=2, handletextpad=0.4, columnspacing=1)
+
+    reached = ", ".join(f"{y:.3g} at {d}" for d, y in zip(x, points[FAST], strict=True))
+    alt = (
+        f"{title}, in Gflop/s: the matrix rate is {limits.matrix / 1e9:.3g}; CBR 50 has {reached}."
+    )
+    return picture(draw, key="roofline", alt=alt, size=(WIDTH, 4.6), looks=_LOOKS, folder=folder)
 
 
 def _pareto(results: Results, workload: Workload, folder: Path) -> Picture | None:

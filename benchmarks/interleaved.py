@@ -63,6 +63,7 @@ class Timer:
         """Let a learner that is thrown away load and compile what it needs."""
         self.start()
         self.learn(0, min(_WARM_UP_ROWS, len(self.split.y)))
+        self.learner.gather()
         self.learner.finish()
         self.learner.scores(self.split.X_held[:2])
 
@@ -80,12 +81,14 @@ class Timer:
         """End the stream."""
         from sklearn.metrics import roc_auc_score  # noqa: PLC0415
 
-        taken = timed(self.learner.finish)
+        self.learner.gather()
+        taken = min(timed(self.learner.finish) for _ in range(self.learner.tries))
+        whole = Chunk(len(self.split.y) * self.learner.passes, *taken, *self.learner.counts())
         scores = self.learner.scores(self.split.X_held)
         return EndOfStream(
             auc=math.nan if scores is None else float(roc_auc_score(self.split.y_held, scores)),
             difference=self.learner.difference(),
-            batch=Chunk(len(self.split.y), *taken) if self.learner.batch else None,
+            batch=whole if self.learner.batch else None,
         )
 
 
@@ -153,6 +156,19 @@ class Result:
             self.fired = sum(chunk.updates for chunk in self.timed_chunks) / pairs
 
 
+def time_ratio(slow: Result, fast: Result) -> float:
+    """Return the time of whole streams, lead-in and all, divided by that of another peer.
+
+    It is the median over repeats, of which both have as many.
+    """
+
+    def times(result: Result) -> list[float]:
+        return [sum(chunk.seconds for chunk in chunks) for chunks in result.chunks]
+
+    pairs = zip(times(slow), times(fast), strict=True)
+    return median(one / other for one, other in pairs)
+
+
 def cost_ratio(slow: Result, fast: Result) -> float:
     """Return the cost of a row of one peer divided by that of another.
 
@@ -165,18 +181,16 @@ def cost_ratio(slow: Result, fast: Result) -> float:
 
 
 def interleave(
-    workload: str, peers: tuple[str, ...], split: Split, ends: list[int], repeats: int
+    pairs: list[tuple[str, str]], splits: dict[str, Split], ends: list[int], repeats: int
 ) -> list[Result]:
-    """Measure peers on the same rows, each in a fresh process.
+    """Measure peers on the rows of workloads, each in a fresh process.
 
     Parameters
     ----------
-    workload : str
-        Its name.
-    peers : tuple of str
-        Names of the peers.
-    split : Split
-        The rows.
+    pairs : list of tuple of str
+        Names of a workload and of a peer.
+    splits : dict of str to Split
+        The rows of each workload.
     ends : list of int
         Where chunks end; the first chunk is the lead-in, which fills CBR's buffers.
     repeats : int
@@ -185,12 +199,12 @@ def interleave(
     Returns
     -------
     list of Result
-        One for each peer, also for those that could not run.
+        One for each pair, also for those that could not run.
     """
     with ExitStack() as stack:
-        runs = [_PeerRun(workload, peer, split, stack) for peer in peers]
+        runs = [_PeerRun(workload, peer, splits[workload], stack) for workload, peer in pairs]
         for run in runs:
-            run.attempt(run.load, split)
+            run.attempt(run.load, splits[run.result.workload])
         for run in runs:
             run.attempt(run.ready)
         for _ in range(repeats):

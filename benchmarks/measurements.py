@@ -1,4 +1,4 @@
-"""The list of all measurements, and those that are no workloads: start, memory, selection of C."""
+"""The list of all measurements, and those that are no workloads: start, memory, words as columns."""
 
 import difflib
 import tempfile
@@ -14,9 +14,13 @@ import numpy as np
 from joblib import cpu_count
 from scipy import sparse
 
+from benchmarks.comparison import table_path, why_no_table
+from benchmarks.in_brief import curves, service, streams
 from benchmarks.interleaved import Timer, interleave
+from benchmarks.limits import limits
 from benchmarks.peers import PEERS
 from benchmarks.processes import Process, ProcessFailed
+from benchmarks.single_rows import single_rows
 from benchmarks.workloads import WORKLOADS, Split, Workload, synthetic
 from cbrank import datasets
 
@@ -122,7 +126,8 @@ def _measure(workload: Workload, seed: int, quick: bool) -> list[dict[str, Any]]
     ends = [end for end in planned if end < len(split.y)]
     ends += [len(split.y)] if len(ends) < len(planned) else []
     repeats = 1 if quick else workload.repeats
-    results = interleave(workload.name, workload.peers, split, ends, repeats)
+    pairs = [(workload.name, peer) for peer in workload.peers]
+    results = interleave(pairs, {workload.name: split}, ends, repeats)
     return [asdict(result) for result in results]
 
 
@@ -209,6 +214,49 @@ def memories(seed: int, quick: bool) -> dict[str, dict[str, Any]]:
         }
 
 
+# Words as columns ---------------------------------------------------------------------------------
+
+
+def one_hot(seed: int, quick: bool) -> list[dict[str, Any]]:
+    """Measure the table adult with a column for each word, beside 30 dense columns."""
+    if missing := why_no_table("adult"):
+        raise ProcessFailed(missing)
+    ends = [500, 1500, 2500] if quick else [500, 2500, 4500, 6500, 8500, 10_500]
+    words = one_hot_rows(ends[-1], seed)
+    arrays = words._replace(X=words.X.toarray(), X_held=words.X_held.toarray())
+    splits = {
+        "one-hot-30": synthetic(30, "noisy", ends[-1], 1000, seed),
+        "one-hot-dense": arrays,
+        "one-hot-sparse": words,
+    }
+    pairs = [
+        (name, f"CBR {M}" + (", sparse rows" if split.kind == "sparse" else ""))
+        for M in (50, 10)
+        for name, split in splits.items()
+    ]
+    return [asdict(result) for result in interleave(pairs, splits, ends, 1 if quick else 3)]
+
+
+def one_hot_rows(rows: int, seed: int) -> Split:
+    """Read the table adult: a column for each word, numbers divided by their standard deviations.
+
+    Returns
+    -------
+    Split
+        Sparse rows.
+    """
+    import pandas as pd  # noqa: PLC0415
+
+    frame = pd.read_csv(table_path("adult"))
+    y = (frame.pop("income") == ">50K").to_numpy().astype(np.int64)
+    numbers = frame.select_dtypes("number")
+    words = pd.get_dummies(frame.drop(columns=numbers.columns), dtype=float)
+    X = sparse.csr_array(np.hstack([numbers / numbers.std(), words]))
+    order = np.random.default_rng(seed).permutation(len(y))
+    learn, rest = order[:rows], order[rows:]
+    return Split(X[learn], y[learn], X[rest], y[rest])
+
+
 # Selection of C -----------------------------------------------------------------------------------
 
 
@@ -264,6 +312,12 @@ def selection(seed: int, quick: bool) -> dict[str, Any]:
 
 
 OTHERS: dict[str, tuple[Callable[[int, bool], Any], float]] = {
+    "limits": (limits, 2.0),
+    "single-rows": (single_rows, 5.0),
+    "one-hot": (one_hot, 8.0),
+    "streams": (streams, 15.0),
+    "curves": (curves, 25.0),
+    "service": (service, 15.0),
     "start": (starts, 20.0),
     "memory": (memories, 5.0),
     "selection": (selection, 30.0),

@@ -27,6 +27,11 @@ class Learner:
     ----------
     batch : bool
         Whether it learns from all rows at once, in `finish`.
+    passes : int
+        How often a `batch` learner goes over them.
+    tries : int
+        How often `finish` is timed, of which the shortest counts: after other processes had their
+        turn, a single pass would also measure how long it takes to have the rows in the caches.
     matrices : bool
         Whether matrix products should take most of its time, so that their rate is measured too.
     learned : int or None
@@ -34,6 +39,8 @@ class Learner:
     """
 
     batch = False
+    passes = 1
+    tries = 1
     matrices = False
     learned: int | None = None
 
@@ -44,6 +51,9 @@ class Learner:
     def learn(self, rows: Any) -> None:
         """Go on learning from prepared rows; this is timed."""
         raise NotImplementedError
+
+    def gather(self) -> None:
+        """Make the last preparations for `finish`; not timed."""
 
     def finish(self) -> None:
         """Do what needs all rows at once; timed if `batch`."""
@@ -59,6 +69,34 @@ class Learner:
     def difference(self) -> float:
         """Return the largest relative difference from `CBRanker`, for those that should equal it."""
         return math.nan
+
+
+class AtOnce(Learner):
+    """An estimator that learns from all rows by one call of `fit`, those of the lead-in too."""
+
+    batch = True
+    model: Any
+
+    def __init__(self) -> None:
+        self.chunks: list[Any] = []
+
+    def learn(self, rows: Any) -> None:
+        """Keep the rows."""
+        self.chunks.append(rows)
+
+    def gather(self) -> None:
+        """Put all rows into one matrix."""
+        X, y = zip(*self.chunks, strict=True)
+        stack = sparse.vstack if sparse.issparse(X[0]) else np.concatenate
+        self.chunks = [(stack(X), np.concatenate(y))]
+
+    def finish(self) -> None:
+        """Fit once."""
+        self.model.fit(*self.chunks[0])
+
+    def scores(self, X: Any) -> NDArray[np.float64]:
+        """Return the ranking scores, signed distances or log-odds."""
+        return np.asarray(self.model.decision_function(X))
 
 
 # cbrank -------------------------------------------------------------------------------------------
@@ -102,10 +140,27 @@ class CBRByRow(CBR):
             self.ranker.learn_one(x, y, classes=None if has_learned(self.ranker) else CLASSES)
 
 
-def _plain_loop() -> Learner:
+class CBRAtOnce(AtOnce):
+    """`CBRanker.fit`, one pass in the order of the rows."""
+
+    tries = 3
+
+    def __init__(self, **parameters: Any) -> None:
+        from cbrank import CBRanker  # noqa: PLC0415
+
+        super().__init__()
+        self.model = CBRanker(**parameters, shuffle=False, random_state=0)
+
+    def counts(self) -> tuple[int, int]:
+        """Return the pairs, and how many of them fired."""
+        ranker = self.model
+        return (ranker.n_pairs_, ranker.n_updates_) if has_learned(ranker) else (0, 0)
+
+
+def _plain_loop(buffer_size: int) -> Learner:
     from benchmarks.plain_loop import PlainLoop  # noqa: PLC0415  (it imports Numba)
 
-    return PlainLoop(C=_C, buffer_size=50)
+    return PlainLoop(C=_C, buffer_size=buffer_size)
 
 
 # scikit-learn -------------------------------------------------------------------------------------
@@ -128,30 +183,29 @@ class SGD(Learner):
         return np.asarray(self.classifier.decision_function(X))
 
 
-class BatchLogisticRegression(Learner):
-    """`LogisticRegression.fit` on all rows at once, those of the lead-in too."""
+class SGDAtOnce(AtOnce):
+    """`SGDClassifier.fit`; with more passes the call itself counts for less."""
 
-    batch = True
+    tries = 3
+
+    def __init__(self, passes: int) -> None:
+        from sklearn.linear_model import SGDClassifier  # noqa: PLC0415
+
+        super().__init__()
+        self.passes = passes
+        self.model = SGDClassifier(
+            loss="log_loss", max_iter=passes, tol=None, shuffle=False, random_state=0
+        )
+
+
+class BatchLogisticRegression(AtOnce):
+    """`LogisticRegression.fit`."""
 
     def __init__(self) -> None:
         from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
 
-        self.regression = LogisticRegression(max_iter=1000)
-        self.chunks: list[Any] = []
-
-    def learn(self, rows: Any) -> None:
-        """Keep the rows."""
-        self.chunks.append(rows)
-
-    def finish(self) -> None:
-        """Fit once."""
-        X, y = zip(*self.chunks, strict=True)
-        stack = sparse.vstack if sparse.issparse(X[0]) else np.concatenate
-        self.regression.fit(stack(X), np.concatenate(y))
-
-    def scores(self, X: Any) -> NDArray[np.float64]:
-        """Return the log-odds."""
-        return np.asarray(self.regression.decision_function(X))
+        super().__init__()
+        self.model = LogisticRegression(max_iter=1000)
 
 
 # River --------------------------------------------------------------------------------------------
@@ -363,14 +417,26 @@ _DIAGONAL: dict[str, Any] = {"C": _C, "covariance": "diagonal"}
 _PEERS = [
     *[Peer(f"CBR {M}", partial(CBR, C=_C, buffer_size=M), ("dense",)) for M in BUFFER_SIZES],
     *[Peer(f"CBR-diag {M}", partial(CBR, **_DIAGONAL, buffer_size=M)) for M in BUFFER_SIZES],
-    Peer("CBR 50, no averaging", partial(CBR, C=_C, average=False), ("dense",)),
+    *[
+        Peer(f"CBR {M}, no averaging", partial(CBR, C=_C, buffer_size=M, average=False), ("dense",))
+        for M in (50, 10)
+    ],
+    *[
+        Peer(f"CBR {M}, sparse rows", partial(CBR, C=_C, buffer_size=M), ("sparse",))
+        for M in (50, 10)
+    ],
     Peer("CBR 10, row by row", partial(CBRByRow, C=_C, buffer_size=10), ("dense",)),
     Peer("CBR default", CBR, ("dense",)),
+    Peer("CBR fixed C", partial(CBR, C=_C), ("dense",)),
+    Peer("CBR 50, C auto", partial(CBR, C="auto", buffer_size=50), ("dense",)),
     Peer("CBR-diag default", partial(CBR, covariance="diagonal")),
-    Peer("Plain loop 50", _plain_loop, ("dense",)),
+    Peer("CBR-diag 50, one call", partial(CBRAtOnce, **_DIAGONAL, buffer_size=50)),
+    *[Peer(f"Plain loop {M}", partial(_plain_loop, M), ("dense",)) for M in (50, 10)],
     Peer("SGD", partial(SGD, loss="log_loss")),
     Peer("SGD hinge", partial(SGD, loss="hinge")),
     Peer("SGD averaged", partial(SGD, loss="log_loss", average=True)),
+    Peer("SGD, one call", partial(SGDAtOnce, 1)),
+    Peer("SGD, ten passes", partial(SGDAtOnce, 10)),
     Peer("Batch LR", BatchLogisticRegression),
     Peer("River LR", RiverLogisticRegression, needs=RIVER),
     Peer("River AdPredictor", RiverAdPredictor, needs=RIVER),

@@ -7,19 +7,22 @@ import csv
 import io
 import json
 import math
+import subprocess
 from dataclasses import asdict, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.interleaved import Chunk, Result, cost_ratio
+from benchmarks.interleaved import Chunk, Result, cost_ratio, time_ratio
+from benchmarks.roofline import Limits, work
 from benchmarks.workloads import WORKLOADS, Workload
 from cbrank.atomic import atomic_write_text
 from cbrank.provenance import LIBRARIES, machine, now, versions
 
 PLAIN, FAST = "Plain loop 50", "CBR 50, no averaging"
 """The plain loop, and CBR set to do the same."""
+PLAIN_10, FAST_10 = "Plain loop 10", "CBR 10, no averaging"
 
 _PEERS = ("river", "vowpalwabbit", "lightgbm", "interpret-core", "torch", "libauc")
 
@@ -60,6 +63,7 @@ class ResultsFolder:
             "command": command,
             "settings": settings,
             **circumstances(),
+            "commit": commit(),
             "started": self.facts.get("started", now()),
             "finished": None,
             "measurements": self.facts.get("measurements", {}),
@@ -104,6 +108,18 @@ def circumstances() -> dict[str, Any]:
     """Return the versions of what is compared, and the machine."""
     peers = {name: found for name in _PEERS if (found := _version(name))}
     return {"versions": versions(LIBRARIES) | peers, "machine": machine()}
+
+
+def commit() -> str:
+    """Return the commit that is checked out, marked if files differ from it; empty without Git."""
+    asked = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        done = subprocess.run(
+            asked, cwd=Path(__file__).parent, capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return done.stdout.strip()
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -178,25 +194,94 @@ class Results:
         result = self.ok(workload, peer)
         return result.auc if result else math.nan
 
-    def pair_cost(self, workload: str) -> float:
-        """Return the cost of one of diagonal CBR's 50 pairs divided by that of a row of SGD."""
-        return self.cost_ratio(workload, "CBR-diag 50", "SGD") / 50
+    def time_ratio(self, workload: str, peer: str, other: str) -> float:
+        """Return the time of a whole stream of a peer divided by that of another."""
+        one, two = self.ok(workload, peer), self.ok(workload, other)
+        return time_ratio(one, two) if one and two else math.nan
 
-    def matrix_share(self, workload: str) -> float:
+    def pair_cost(self, workload: str) -> float:
+        """Return the time of a pair of diagonal CBR divided by that of an example of SGD.
+
+        Both learn from all rows in one call.
+        """
+        ours = self.ok(workload, "CBR-diag 50, one call")
+        theirs = self.ok(workload, "SGD, one call")
+        if not ours or not theirs:
+            return math.nan
+        chunks = zip(ours.timed_chunks, theirs.timed_chunks, strict=True)
+        return median(
+            (one.seconds / one.pairs) / (other.seconds / other.rows) for one, other in chunks
+        )
+
+    def rate(self, workload: str, peer: str, of: str) -> float:
+        """Return the operations a second of the sweep, counted as if it were CBR's.
+
+        The plain loop does more than is counted, as it makes a product with Sigma for each pair.
+
+        Parameters
+        ----------
+        workload, peer : str
+            Their names; the peer is a sweep, whose name tells how many rows are buffered.
+        of : str
+            The peer that counted the pairs that fired on the same rows.
+        """
+        result, counted = self.ok(workload, peer), self.ok(workload, of)
+        if not result or not counted:
+            return math.nan
+        d, M = int(result.features), _buffered(peer)
+        return median(
+            work(d, M, chunk.rows, round(chunk.rows * other.updates / other.rows)).operations
+            / chunk.seconds
+            for chunk, other in zip(result.timed_chunks, counted.timed_chunks, strict=True)
+        )
+
+    def limits(self) -> Limits | None:
+        """Return the machine's limits, None if they were not measured."""
+        measured = self.folder.measured("limits")
+        return Limits(measured) if measured else None
+
+    def matrix_share(self, workload: str, peer: str = FAST) -> float:
         """Return CBR's operations per second divided by those of a matrix product."""
-        result = self.ok(workload, FAST)
+        result = self.ok(workload, peer)
         if not result:
             return math.nan
-        d = int(result.features)
+        d, M = int(result.features), _buffered(peer)
         return median(
-            operations(d, 50, chunk.rows, chunk.updates) / chunk.seconds / chunk.rate
+            work(d, M, chunk.rows, chunk.updates).operations / chunk.seconds / chunk.rate
             for chunk in result.timed_chunks
         )
 
-    def auto_time(self, workload: str) -> float:
-        """Return the time of a stream with C="auto" divided by that with a fixed C."""
-        auto, fixed = self.ok(workload, "CBR default"), self.ok(workload, "CBR 50")
-        return auto.seconds / fixed.seconds if auto and fixed else math.nan
+    def attained_share(self, workload: str, peer: str = FAST) -> float:
+        """Return the least time that the machine allows CBR's sweep, divided by what it takes."""
+        result, limits = self.ok(workload, peer), self.limits()
+        if not result or not limits:
+            return math.nan
+        d, M = int(result.features), _buffered(peer)
+        return median(
+            limits.least_seconds(d, work(d, M, chunk.rows, chunk.updates), chunk.rate)
+            / chunk.seconds
+            for chunk in result.timed_chunks
+        )
+
+    def lines(self, measurement: str, **wanted: str) -> list[dict[str, Any]]:
+        """Return the lines of a measurement that is none of workloads, of some kind."""
+        found: list[dict[str, Any]] = self.folder.measured(measurement) or []
+        return [line for line in found if all(line[name] == it for name, it in wanted.items())]
+
+    def single_ratio(self, caller: str, kind: str) -> float:
+        """Return the time of a call with one row divided by that of River's regression."""
+        ours, theirs = (
+            self.lines("single-rows", caller=name, kind=kind) for name in (caller, "River LR")
+        )
+        return float(ours[0]["cost"] / theirs[0]["cost"]) if ours and theirs else math.nan
+
+    def line_ratio(self, measurement: str, one: dict[str, str], other: dict[str, str]) -> float:
+        """Return the cost of one line divided by that of another, the median over rounds."""
+        ours, theirs = self.lines(measurement, **one), self.lines(measurement, **other)
+        if not ours or not theirs:
+            return math.nan
+        rounds = zip(ours[0]["costs"], theirs[0]["costs"], strict=True)
+        return float(median(ours / theirs for ours, theirs in rounds))
 
     def fit_memory(self, kind: str) -> float:
         """Return the memory of a fit divided by the size of the caller's matrix."""
@@ -208,29 +293,6 @@ class Results:
         return float((self.folder.measured("selection") or {}).get("share", math.nan))
 
 
-def operations(d: int, M: int, rows: int, updates: int) -> float:
-    """Count the additions and multiplications of CBR's sweep with full covariance.
-
-    Up to 127 columns a row takes one product with Sigma, 2 d^2, and the margins of its M pairs,
-    3 M d; a pair that fires takes another, 2 d^2, and a rank-one update, 2 d^2. In blocks a row
-    takes 2 d^2; a pair that fires takes d^2 for one triangle of its rank-one matrix, and 8 M d
-    to bring scores and products of both buffers up to date. Pairs that are looked at and do not
-    fire, and the corrections for updates that wait, are not counted.
-
-    Parameters
-    ----------
-    d, M : int
-        Features, and buffered rows of each class.
-    rows, updates : int
-        Rows learned from, and pairs that fired.
-
-    Returns
-    -------
-    float
-        The count.
-    """
-    from cbrank.kernels.blocked import WORTHWHILE  # noqa: PLC0415
-
-    if d < WORTHWHILE:
-        return rows * (2.0 * d * d + 3.0 * M * d) + updates * 4.0 * d * d
-    return rows * 2.0 * d * d + updates * (1.0 * d * d + 8.0 * M * d)
+def _buffered(peer: str) -> int:
+    """Return the rows buffered of each class, which a peer's name tells."""
+    return next(int(word) for word in peer.replace(",", "").split() if word.isdigit())

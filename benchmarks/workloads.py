@@ -11,10 +11,13 @@ from scipy import sparse
 
 from benchmarks.peers import BUFFER_SIZES
 
-Group = Literal["tabular", "text", "dimension", "buffer", "length"]
+Group = Literal["tabular", "text", "dimension", "buffer", "length", "short"]
 
-NOISE = {"easy": 0.02, "noisy": 0.3}
-"""Share of flipped labels: few pairs of a sweep fire, or a quarter to a half of them."""
+NOISE = {"easy": 0.02, "third": 0.2, "noisy": 0.3}
+"""Share of flipped labels: few pairs of a sweep fire, about a third, or a quarter to a half.
+
+The share that fires falls as features grow in number; it is a third at 20 to 100 of them.
+"""
 
 _DISTANCE = 2.0  # between the classes' means; rows lie about 1 away from their mean
 
@@ -33,24 +36,38 @@ _TABULAR = (
     "CBR 10",
     "CBR 10, row by row",
     "CBR default",
+    "CBR fixed C",
+    "CBR 50, C auto",
     "CBR-diag 50",
     "CBR-diag 10",
     "Plain loop 50",
     *_LIBRARIES,
 )
-_TEXT = ("CBR-diag 50", "CBR-diag 10", "CBR-diag default", *_LIBRARIES)
-_DIMENSION = (
-    "CBR 50, no averaging",
-    "Plain loop 50",
-    "CBR 10",
+_TEXT = (
     "CBR-diag 50",
-    "SGD averaged",
-    "River LR",
+    "CBR-diag 10",
+    "CBR-diag default",
+    "CBR-diag 50, one call",
+    "SGD, one call",
+    "SGD, ten passes",
+    *_LIBRARIES,
 )
+_WIDE_SWEEPS = ("CBR 50, no averaging", "Plain loop 50", "CBR 10, no averaging")
+_SWEEPS = (*_WIDE_SWEEPS, "Plain loop 10")
+_OTHERS = ("CBR-diag 50", "SGD averaged", "River LR")
 _LENGTH = ("CBR 50", "CBR 10", "CBR-diag 50", "SGD averaged", "River LR")
 
-_CHUNK_ROWS = {10: 4000, 20: 4000, 54: 3000, 200: 1000, 500: 400, 1000: 200, 2000: 256, 5000: 256}
+_CHUNK_ROWS = {
+    8: 4000, 20: 4000, 30: 4000, 54: 3000, 100: 2000, 128: 1500, 200: 1000, 500: 400, 1000: 200,
+    2000: 256, 5000: 256,
+}  # fmt: skip
 """Rows of a chunk by features, few enough for the slowest peer."""
+
+_WITH_OTHERS = {8, 20, 54, 200, 500, 1000, 2000, 5000}
+"""Numbers of features at which other libraries learn too."""
+
+SHORT = 128
+"""The most features at which no sweep may be slower than the plain loop, with 10 buffered or 50."""
 
 
 class Split(NamedTuple):
@@ -203,17 +220,27 @@ def _text(data: str, ends: tuple[int, ...]) -> Workload:
 
 
 def _dimension(d: int, rows: int, noise: str) -> Workload:
+    sweeps = _SWEEPS if d <= SHORT or noise == "third" else _WIDE_SWEEPS
+    others = _OTHERS if noise != "third" and d in _WITH_OTHERS else ()
     return Workload(
         name=f"d{d}-{noise}",
-        title=f"{d:,} features, {noise}",
+        title=f"{d:,} features, " + ("a third fires" if noise == "third" else noise),
         group="dimension",
-        peers=_DIMENSION,
+        peers=(*sweeps, *others),
         load=partial(_synthetic, d, noise),
         ends=_chunks(200, rows, 5 if d <= 1000 else 3),
-        repeats=5 if d <= 54 else 1,
+        repeats=3 if d <= SHORT else 1,
         quick=_chunks(200, max(rows // 5, 60), 3) if d in {20, 54, 200, 1000} else (),
         extra=(d / 500) ** 2,
     )
+
+
+_DIMENSIONS = [
+    _dimension(d, rows, noise)
+    for d, rows in _CHUNK_ROWS.items()
+    for noise in NOISE
+    if noise != "third" or d <= 200
+]
 
 
 WORKLOADS = [
@@ -223,7 +250,17 @@ WORKLOADS = [
     _text("farm-ads", _chunks(300, 1000, 3)),
     _text("reuters", _chunks(300, 1000, 6)),
     _text("news20", _chunks(300, 400, 3)),
-    *[_dimension(d, rows, noise) for d, rows in _CHUNK_ROWS.items() for noise in NOISE],
+    *_DIMENSIONS,
+    Workload(
+        name="short",
+        title="500 rows of 54 features",
+        group="short",
+        peers=("CBR 50", "CBR 50, C auto", "CBR fixed C", "CBR default"),
+        load=partial(_synthetic, 54, "third"),
+        ends=(100, 500),
+        repeats=20,
+        quick=(100, 500),
+    ),
     Workload(
         name="buffer",
         title="54 features, noisy, by rows buffered",

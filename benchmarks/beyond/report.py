@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.beyond.measuring import MEASURES, Data, Results
 from benchmarks.beyond.methods import Method
 from benchmarks.comparison import end_page, start_page, write_csv, write_table
-from benchmarks.report import Target, short, target_table
+from benchmarks.tables import target_table
+from benchmarks.targets import Target, short
 from cbrank.methods import Look
 from cbrank.plotting import WIDTH, dots, headed, log_axis, write_figure
 from cbrank.tables import ABSENT, Cell, Row, Table, difference, fixed, signed

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.comparison import Folder, end_page, start_page, write_csv, write_table
-from benchmarks.report import short
 from benchmarks.streams import learners, measuring
 from benchmarks.streams.measuring import WINDOW, Stream
+from benchmarks.targets import short
 from cbrank.methods import Look
 from cbrank.plotting import headed, write_figure
 from cbrank.tables import ABSENT, Cell, Row, Table, fixed

@@ -275,9 +275,25 @@ def eta(of: str) -> Parameter:
     return Parameter("eta", (Number(float, 0.5, 1),), 0.7, text)
 
 
-# Rows of each class that a buffer of size "auto" keeps at first, and later: few rows have much to tell one
-# another, many make pairs enough by themselves.
-BUFFER_AT_FIRST, BUFFER_LATER = 200, 50
+# Rows of each class that a buffer of size "auto" keeps, once so many rows have come, and so many of the rarer
+# class: few rows have much to tell one another, many make pairs enough by themselves (docs/defaults.md). With
+# a number for C it begins with the second.
+BUFFER_SIZES = ((0, 0, 200), (1024, 0, 50), (4096, 256, 20), (16384, 1024, 10))
+
+
+def buffer_size_after(rows: int, of_rarer: int) -> int:
+    """Return how many rows of each class a buffer of size "auto" keeps after so many.
+
+    Examples
+    --------
+    >>> buffer_size_after(0, 0), buffer_size_after(5000, 100), buffer_size_after(10**6, 10**4)
+    (200, 50, 10)
+    """
+    met = (
+        kept for least, rare, kept in reversed(BUFFER_SIZES) if rows >= least and of_rarer >= rare
+    )
+    return next(met)
+
 
 # Variance of a weight that is not learned (see ``kernels._awake``). No other weight has just this variance and
 # a mean of just 0: one that moved has another mean.
@@ -303,7 +319,7 @@ CBR: Table = (
         'With "auto", C is chosen within the pass by successive halving: learners with C from 2^-12 '
         "to 2^4 share the rows and the buffers. After 512 rows and 16 of the rarer class the half of "
         "them with the better progressive AUC goes on, and again each time both have doubled; the "
-        "best is the ranker, the nearest to 2^-4 among equals. A short stream costs up to nine times "
+        "best is the ranker, the nearest to 2^-4 among equals. A short stream costs up to five times "
         "a fixed C, a long one little more than it.",
         option_help="How far one pair may move the weights; auto tries several and keeps the best.",
     ),
@@ -312,7 +328,8 @@ CBR: Table = (
         "buffer_size",
         (COUNT, "auto"),
         "auto",
-        'Rows kept of each class. With "auto" they are 50; where C is "auto" too, 200 until 1,024 rows '
+        'Rows kept of each class. With "auto" they are 50, 20 once 4,096 rows have come, 256 of them of '
+        'the rarer class, and 10 after four times as many; where C is "auto" too, 200 until 1,024 rows '
         "have come.",
     ),
     Parameter(

@@ -9,26 +9,27 @@ from pathlib import Path
 import pytest
 from commands import outcome_of
 
-from benchmarks import measurements, report
+from benchmarks import history, measurements, report
 from benchmarks.__main__ import main
 from benchmarks.interleaved import Chunk, Result
 from benchmarks.processes import ProcessFailed
-from benchmarks.report import Target, tables, targets
-from benchmarks.results_folder import Results, ResultsFolder, operations
+from benchmarks.report import tables
+from benchmarks.results_folder import Results, ResultsFolder
+from benchmarks.targets import Target, targets
 from benchmarks.workloads import Workload, synthetic
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "bench"
 
 
-def result(peer, seconds, **more):
-    chunks = [[Chunk(10, 9.0, 0.0), Chunk(10, seconds, 0.0)]]
-    return Result("reuters", peer, chunks=chunks, **more)
+def result(peer, seconds, workload="reuters", pairs=0, **more):
+    chunks = [[Chunk(10, 9.0, 0.0), Chunk(10, seconds, 0.0, pairs, pairs // 3, 1e9)]]
+    return Result(workload, peer, chunks=chunks, **more)
 
 
 def test_results_come_back_from_the_folder(tmp_path):
     lines = [
-        result("CBR-diag 50", 2.0, auc=0.9, cost=2e5),
-        result("SGD", 1.0, auc=math.nan, cost=1e5),
+        result("CBR-diag 50, one call", 2.0, pairs=500, auc=0.9, cost=2e5),
+        result("SGD, one call", 1.0, auc=math.nan, cost=1e5),
         Result("reuters", "River LR", "not installed", "why"),
     ]
     written = ResultsFolder(tmp_path)
@@ -44,20 +45,23 @@ def test_results_come_back_from_the_folder(tmp_path):
     assert math.isnan(results.selection_time())
     assert results.folder.measured("selection") is None
     verdicts = {target.text: target.verdict for target in targets(results)}
-    assert verdicts["reuters: cost, pair of CBR-diag / row of SGD"] == "met"
-    assert verdicts["news20: cost, pair of CBR-diag / row of SGD"] == "not measured"
+    pair = "pair of CBR-diag / example of `SGDClassifier.fit`, one call"
+    assert verdicts[f"reuters: {pair}"] == "met"
+    assert verdicts[f"news20: {pair}"] == "not measured"
     made = {table.key: table for table in tables(results)}
-    assert [row.name for row in made["peers-reuters"].rows] == ["SGD", "CBR-diag 50"]
+    names = [row.name for row in made["peers-reuters"].rows]
+    assert names == ["SGD, one call", "CBR-diag 50, one call"]
     assert [row.name for row in made["missing"].rows] == ["River LR", "cbrank"]
     text = (tmp_path / "results.csv").read_text()
-    assert text.splitlines()[2].startswith("reuters,SGD,ok,")
+    assert text.splitlines()[2].startswith('reuters,"SGD, one call",ok,')
     assert "nan" not in text
     assert "NaN" not in (tmp_path / "bench.json").read_text()
 
 
 def test_the_documentation_shows_what_is_in_its_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(report, "figures", lambda *_: [])
-    shutil.copy(COMMITTED / "bench.json", tmp_path)
+    for name in ("bench.json", "history.csv"):
+        shutil.copy(COMMITTED / name, tmp_path)
     report.write(ResultsFolder(tmp_path))
     written = {path.name: path.read_text("utf-8") for path in (tmp_path / "tables").iterdir()}
     kept = {path.name: path.read_text("utf-8") for path in (COMMITTED / "tables").iterdir()}
@@ -75,9 +79,92 @@ def test_targets_are_met_or_missed(sign, measured, verdict):
     assert Target("", sign, 2.0, measured).verdict == verdict
 
 
-def test_operations_are_at_least_the_product_with_sigma():
-    assert operations(1000, 50, rows=10, updates=0) == 10 * 2 * 1000**2
-    assert operations(10, 5, 1, 7) - operations(10, 5, 1, 6) >= 10**2
+LIMITS = {
+    "matrix": 4e9,
+    "sizes": [
+        {"features": 20, "loads": 8e9, "changes": 4e9},
+        {"features": 54, "loads": 16e9, "changes": 8e9},
+    ],
+}
+OTHERS = {
+    "limits": LIMITS,
+    "single-rows": [
+        {"caller": caller, "kind": kind, "cost": cost, "costs": [cost]}
+        for caller, cost in (("CBR 10", 2.0), ("River LR", 4.0))
+        for kind in ("learn", "ask", "both")
+    ],
+    "streams": [
+        {"stream": "elec", "rows": 9, "method": method, "title": method, "auc": 0.9,
+         "window_auc": 0.8, "cost": cost, "costs": [cost]}
+        for method, cost in (("cbr", 3.0), ("river-lr", 1.0))
+    ],
+    "curves": [{"table": "adult", "rows": 9, "method": "lightgbm", "title": "LightGBM", "auc": 0.9,
+                "cost": 5.0, "costs": [5.0]}],
+    "service": [{"model": "german", "request": "score", "pairs": [[8.0, 10.0]]}],
+}  # fmt: skip
+
+
+def measured_in(path, factor=1.0):
+    """Return a folder with something of each measurement."""
+    folder = ResultsFolder(path)
+    folder.start({"seed": 0, "quick": False}, "python -m benchmarks")
+    sweeps = [
+        result("CBR 50, no averaging", factor, "d20-third", 500, features=20, fired=1 / 3),
+        result("Plain loop 50", 2.0, "d20-third", features=20, difference=0.0),
+    ]
+    words = [
+        result("CBR 10", 2.0, "one-hot-30", features=30, nonzeros=30, fired=0.5),
+        result("CBR 10", 3.0, "one-hot-dense", features=104, nonzeros=104, fired=0.2),
+    ]
+    short = [result("CBR 50, C auto", 19.0, "short"), result("CBR 50", 5.0, "short")]
+    for name, lines in (("d20-third", sweeps), ("one-hot", words), ("short", short)):
+        folder.add(name, [vars(line) for line in lines])
+    for name, measured in OTHERS.items():
+        folder.add(name, measured)
+    folder.finish()
+    return folder
+
+
+def test_each_measurement_has_its_ratio_and_its_table(tmp_path):
+    pytest.importorskip("matplotlib", reason="the figures need matplotlib")
+    results = Results(measured_in(tmp_path))
+    found = {aim.text: aim.measured for aim in targets(results) if not math.isnan(aim.measured)}
+    assert found["8 to 128 features, 50 buffered, the least: cost, plain loop / CBR"] == 2.0
+    assert found["One row of 20 columns: `learn_one`, 10 buffered / River LR's"] == 0.5
+    assert found["adult one-hot, dense, 10 buffered: cost / 30 dense columns'"] == 1.5
+    assert found['500 rows, 50 buffered: time, C="auto" / a fixed C'] == 2.0
+    assert found["Service, score: requests a second / echo's"] == 0.8
+    allowed = found["20 features, a third fires: share of what the machine allows"]
+    assert allowed == pytest.approx(results.matrix_share("d20-third"))  # no load takes as long
+    report.write(results.folder)
+    page = (tmp_path / "report.md").read_text("utf-8")
+    for title in ("Ratios", "Limits of the machine", "One row at a time", "Streams in time", "Curves",
+                  "The service", "Words as columns", "A short stream"):  # fmt: skip
+        assert f"## {title}\n" in page
+    for name in ("ratios", "roofline"):
+        assert (tmp_path / "figures" / f"{name}.svg").stat().st_size > 0
+
+
+def test_history_tells_what_became_worse(tmp_path, monkeypatch):
+    compare = partial(outcome_of, main, "--compare", "--out", str(tmp_path))
+    assert "has no benchmark to compare" in compare().stderr
+    for day, factor in ((1, 1.0), (2, 1.1), (2, 3.0)):  # the third one is the second's end
+        (tmp_path / "bench.json").unlink(missing_ok=True)
+        monkeypatch.setattr("benchmarks.results_folder.now", lambda day=day: f"2026-01-0{day}")
+        folder = measured_in(tmp_path, factor)
+        history.record(folder, targets(Results(folder)))
+        outcome = compare()
+        said = [
+            "There is no benchmark before",
+            "Nothing is worse",
+            "plain loop / CBR: 0.667, was 2",
+        ]
+        assert said[(day - 1) + (factor > 2)] in outcome.stdout
+        assert outcome.exit_code == (factor > 2)
+    assert [run.started for run in history.read(tmp_path)] == ["2026-01-01", "2026-01-02"]
+    assert "Worse than at" in report.summary(folder)
+    table = report.history_table(folder)
+    assert [column[:10] for column in table.columns] == ["2026-01-01", "2026-01-02"]
 
 
 TINY = Workload(
@@ -123,7 +210,7 @@ def test_without_matplotlib_there_are_tables_and_no_figures(bench, tmp_path, mon
     outcome = bench("--only", "memory")
     assert outcome.exit_code == 0
     assert "no figures: they need matplotlib" in outcome.stderr
-    assert "## Targets" in (tmp_path / "out" / "report.md").read_text()
+    assert "## Ratios" in (tmp_path / "out" / "report.md").read_text()
     assert not list((tmp_path / "out" / "figures").iterdir())
 
 

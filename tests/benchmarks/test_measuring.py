@@ -9,11 +9,13 @@ from scipy import sparse
 from scipy.special import ndtri
 from threadpoolctl import ThreadpoolController
 
-from benchmarks import plain_loop
+from benchmarks import in_brief, measurements, plain_loop, single_rows
 from benchmarks.interleaved import Chunk, Result, Timer, cost_ratio, interleave
+from benchmarks.limits import Rates
 from benchmarks.measurements import FitMemory
 from benchmarks.peers import CBR, PEERS, Peer
 from benchmarks.processes import PeakMemory, Process, ProcessFailed, matrix_rate
+from benchmarks.roofline import Limits, work
 from benchmarks.workloads import WORKLOADS, Split, synthetic
 from cbrank import CBRanker
 
@@ -24,7 +26,11 @@ SPARSE = Split(
     sparse.csr_array(np.maximum(DENSE.X_held, 0)),
     DENSE.y_held,
 )
-ONE_SIZE = [name for name in PEERS if not name.endswith((" 1", " 5", " 20", " 100", " 200"))]
+TWINS = (
+    " 1", " 5", " 20", " 100", " 200", "loop 10", "10, no averaging", "10, sparse rows", "passes",
+    "fixed C",
+)  # fmt: skip
+ONE_SIZE = [name for name in PEERS if not name.endswith(TWINS)]
 
 
 @pytest.mark.parametrize("noise", ["easy", "noisy"])
@@ -81,7 +87,7 @@ def test_every_peer_learns_to_rank_the_rows_it_takes(name):
             assert [chunk.rows for chunk in chunks] == [100, 140]
             assert all(chunk.seconds > 0 and chunk.memory >= 0 for chunk in chunks)
             assert end.auc > (0.5 if name == "LibAUC" else 0.6)
-            assert bool(end.batch) == (name == "Batch LR")
+            assert bool(end.batch) == (name == "Batch LR" or "one call" in name)
 
 
 def test_a_stream_in_chunks_gives_the_model_of_one_call():
@@ -98,8 +104,8 @@ def test_a_stream_in_chunks_gives_the_model_of_one_call():
 def test_peers_that_cannot_run_are_named_with_the_reason(monkeypatch):
     absent = Peer("Nobody", CBR, needs={"no_such_module": "there is no cure"})
     monkeypatch.setitem(PEERS, "Nobody", absent)
-    peers = ("Nobody", "CBR 10", "SGD")
-    nobody, full, sgd = interleave("tiny", peers, SPARSE, [100, 170, 240], repeats=2)
+    pairs = [("tiny", peer) for peer in ("Nobody", "CBR 10", "SGD")]
+    nobody, full, sgd = interleave(pairs, {"tiny": SPARSE}, [100, 170, 240], repeats=2)
     assert (nobody.status, nobody.note) == ("not installed", "no no_such_module: there is no cure")
     assert (full.status, full.note) == ("not for these rows", "no sparse rows")
     assert (sgd.status, sgd.rows, sgd.features) == ("ok", 240, 8)
@@ -146,6 +152,41 @@ def test_the_rate_of_matrix_products_and_the_peak_of_memory():
     del ballast
 
 
+def test_limits_of_the_machine_and_what_they_allow():
+    lines = [Rates().bytes(d, 1) for d in (8, 54)]
+    assert all(1e8 < line[name] < 1e13 for line in lines for name in ("loads", "changes"))
+    limits = Limits({"matrix": 1e9, "sizes": lines})
+    assert limits.loads(8) >= limits.loads(54) == limits.loads(5000)
+    todo = work(20, 50, rows=10, updates=100)
+    assert limits.least_seconds(20, todo) >= todo.operations / 1e9
+    assert limits.attainable(20, 50, 1 / 3) <= 1e9
+    slow = Limits({"matrix": 1e15, "sizes": [{"features": 20, "loads": 1.0, "changes": 1.0}]})
+    assert slow.least_seconds(20, todo) == todo.loaded + todo.changed
+
+
+def test_work_is_at_least_the_product_with_sigma():
+    assert work(1000, 50, rows=10, updates=0).operations == 10 * 2 * 1000**2
+    assert work(10, 5, 1, 7).operations - work(10, 5, 1, 6).operations >= 10**2
+
+
+@pytest.mark.parametrize("name", single_rows.CALLERS)
+def test_calls_with_one_row(name, monkeypatch):
+    pytest.importorskip("river")
+    monkeypatch.setattr(single_rows, "_ROWS", 20)
+    calls = single_rows._made(name, synthetic(4, "third", 560, 0, seed=0))
+    assert all(getattr(calls, kind)(500) > 0 for kind in single_rows.KINDS)
+
+
+def test_what_is_not_there_is_named(monkeypatch):
+    monkeypatch.delenv("CBRANK_DATA", raising=False)
+    for measure in (in_brief.streams, in_brief.curves, measurements.one_hot):
+        with pytest.raises(ProcessFailed, match=r"tables/\w+.csv.xz is missing"):
+            measure(0, True)
+    monkeypatch.setattr(in_brief, "find_spec", lambda _: None)
+    with pytest.raises(ProcessFailed, match="no msgspec: pip install"):
+        in_brief.service(0, True)
+
+
 @pytest.mark.parametrize(("kind", "features"), [("dense", 100), ("sparse", 1000)])
 def test_a_fit_does_not_copy_the_rows(kind, features):
     sizes = getattr(FitMemory(), kind)(3000, features, seed=0)
@@ -157,5 +198,6 @@ def test_a_fit_does_not_copy_the_rows(kind, features):
 def test_names_are_unique_and_peers_known():
     names = [workload.name for workload in WORKLOADS]
     assert len(set(names)) == len(names)
-    assert {peer for workload in WORKLOADS for peer in workload.peers} == set(PEERS)
+    peers = {peer for workload in WORKLOADS for peer in workload.peers}
+    assert peers | {"CBR 50, sparse rows", "CBR 10, sparse rows"} == set(PEERS)
     assert all(workload.quick[-1] <= workload.ends[-1] for workload in WORKLOADS if workload.quick)

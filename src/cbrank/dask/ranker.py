@@ -71,9 +71,9 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         copy of your own.
     columns_ : Columns
         What the columns of the files mean; only after learning from files.
-    Cs_ : ndarray of shape (9,)
+    Cs_ : ndarray of shape (5,)
         Every C tried; only if the C of `ranker` is "auto".
-    progressive_auc_path_ : ndarray of shape (9,)
+    progressive_auc_path_ : ndarray of shape (5,)
         AUC of late blocks of the learner with each of `Cs_`; only if the C of `ranker` is "auto".
     coef_ : ndarray of shape (1, n_features)
         This and all that follow are those of `ranker_`: the mean of the weights.

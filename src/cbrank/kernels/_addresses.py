@@ -183,20 +183,16 @@ def pending_at(table, place, d, D):
 
 
 @borrowing_jit
-def reaches_at(table, place, d, D, M):
+def reaches_at(table, place, D, M):
     work = WORK + EACH * place + REACHES
     return Reaches(
         flags_at(table[work], (1,)),
         floats_at(table[work + 1], (D,)),
-        floats_at(table[work + 2], (D, D)),
-        floats_at(table[work + 3], (D,)),
-        counts_at(table[work + 4], (d,)),
-        floats_at(table[work + 5], (2, M, D)),
-        floats_at(table[work + 6], (2, M)),
-        floats_at(table[work + 7], (2, M)),
-        floats_at(table[work + 8], (2, D)),
-        floats_at(table[work + 9], (2, D)),
-        floats_at(table[work + 10], (2,)),
+        floats_at(table[work + 2], (2, M)),
+        floats_at(table[work + 3], (2, M)),
+        floats_at(table[work + 4], (2, D)),
+        floats_at(table[work + 5], (2, D)),
+        floats_at(table[work + 6], (2,)),
     )
 
 

@@ -71,7 +71,7 @@ def exact_kernel(function: Function) -> Function:
 
 def kernel(function: Function, **others: Any) -> Function:
     """Compile an entry point at its first call, and keep its machine code on disk if possible."""
-    compiled = allocating_jit(function, **others)
+    compiled = allocating_jit(function, no_cpython_wrapper=False, **others)
     if not config.DISABLE_JIT:  # type: ignore[attr-defined]
         try:
             compiled._cache = _KernelCache(function)  # type: ignore[attr-defined]

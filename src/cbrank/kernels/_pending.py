@@ -101,8 +101,8 @@ def margin_of(mu, x, b):
 # Products -----------------------------------------------------------------------------------------
 
 
-@outlined_jit
-def multiply_two(Sigma, z, y, places, s, r):
+@jit
+def _multiply_two(Sigma, z, y, places, s, r):
     """Write Sigma z and Sigma y, as sums of the rows `places` of a symmetric Sigma.
 
     The sums of two or three vectors of columns stay in registers: that many are needed for one step not
@@ -157,20 +157,24 @@ def _find_places(pending, z, y):
     return n
 
 
+@outlined_jit
+def multiply(pending, z, y, s, r):
+    """Write Sigma z and Sigma y, but for the updates that wait."""
+    few = _find_places(pending, z, y)
+    places = pending.every if few < 0 else pending.places[:few]
+    _multiply_two(pending.Sigma, z, y, places, s, r)
+
+
 @jit
 def look_at_two(pending, k, m):
     """Compute Sigma z of two pairs of the group, but for the updates that wait."""
-    Sigma, z, y, s, r = pending.Sigma, pending.Z[k], pending.Z[m], pending.S[k], pending.S[m]
-    few = _find_places(pending, z, y)
-    multiply_two(Sigma, z, y, pending.every if few < 0 else pending.places[:few], s, r)
+    multiply(pending, pending.Z[k], pending.Z[m], pending.S[k], pending.S[m])
 
 
-@outlined_jit
+@jit
 def look_at(pending, k):
     """Compute Sigma z of a pair of the group, but for the updates that wait."""
-    Sigma, z, s, beside = pending.Sigma, pending.Z[k], pending.S[k], pending.S[GROUP]
-    few = _find_places(pending, z, z)
-    multiply_two(Sigma, z, z, pending.every if few < 0 else pending.places[:few], s, beside)
+    multiply(pending, pending.Z[k], pending.Z[k], pending.S[k], pending.S[GROUP])
 
 
 @jit

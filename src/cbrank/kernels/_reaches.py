@@ -1,13 +1,14 @@
-"""Which pairs cannot update the model, by a covariance of some rows ago.
+"""Which pairs cannot update the model, by an upper bound of their variance.
 
-Updates only shrink Sigma, so z' Sigma z of an earlier Sigma is an upper bound of a pair's variance. For
-buffered rows b and a new row x, less a common origin, it takes O(d) for each pair once Sigma b is known:
+With rows taken from a common origin, the variance of a pair of a new row x with a buffered row b is
 
-    (x - b)' Sigma (x - b) = x' Sigma x + b' Sigma b - 2 x . Sigma b
+    (x - b)' Sigma (x - b) = x' Sigma x + b' Sigma b - 2 b . Sigma x
 
-A pair whose margin squared is at least phi^2 times that, its *reach*, meets its constraint. Skipping by
-this bound changes no result. Where a weight is narrowed (see ``confidence``) a variance may grow, and
-nothing is known of any pair until the norms are computed anew.
+Updates only shrink Sigma, so b' Sigma b of some rows ago is an upper bound of what it is now. With
+Sigma x of the new row, which takes O(d^2) once, a pair takes O(d). One whose margin squared is at least
+phi^2 times the sum, its *reach*, meets its constraint: to skip it changes no result. Where a weight is
+narrowed (see ``confidence``) a variance may grow, and nothing is known of any pair until the squares
+are computed anew.
 """
 
 import math
@@ -17,8 +18,8 @@ import numpy as np
 
 from cbrank.kernels._awake import aligned
 from cbrank.kernels._jit import allocating_jit, jit
-from cbrank.kernels._pending import margin_of, multiply_two, subtract
-from cbrank.kernels._simd import WIDTH, fused, load, minus, splat, store, total
+from cbrank.kernels._pending import margin_of, multiply, subtract
+from cbrank.kernels._simd import WIDTH, fused, load, minus, splat, total
 from cbrank.kernels.confidence import EPSILON
 from cbrank.kernels.vectors import centre
 
@@ -30,35 +31,20 @@ class Reaches(NamedTuple):
 
     known: np.ndarray  # (1,) whether anything is
     origin: np.ndarray  # (D,)
-    Sigma: np.ndarray  # (D, D) of some rows ago
-    variances: np.ndarray  # (D,)
-    every: np.ndarray  # (d,)
-    product: np.ndarray  # (2, M, D) Sigma b
-    square: np.ndarray  # (2, M) b' Sigma b
-    size: np.ndarray  # (2, M) root of the sum of b_i^2 Sigma_ii
+    square: np.ndarray  # (2, M) b' Sigma b of some rows ago
+    size: np.ndarray  # (2, M) root of the sum of b_i^2 Sigma_ii, likewise
     x: np.ndarray  # (2, D) rows, the new one first, less the origin
     y: np.ndarray  # (2, D) their Sigma x
     new: np.ndarray  # (2,) the square and the size of the new row
 
 
 @allocating_jit
-def nothing_known(D, d, capacity, room):
-    """Return what is known of pairs before anything was measured; nothing ever will be without room."""
-    D, M = (D, capacity) if room else (0, 0)
-    vectors = aligned(6, D)
-    return Reaches(
-        np.zeros(1, np.bool_),
-        vectors[0],
-        aligned(D, D),
-        vectors[1],
-        np.arange(d),
-        aligned(2 * M, D).reshape(2, M, D),
-        np.zeros((2, M)),
-        np.zeros((2, M)),
-        vectors[2:4],
-        vectors[4:],
-        np.zeros(2),
-    )
+def nothing_known(D, capacity):
+    """Return what is known of pairs before anything was measured."""
+    vectors = aligned(5, D)
+    squares, sizes = np.empty((2, capacity)), np.empty((2, capacity))
+    known, new = np.zeros(1, np.bool_), np.empty(2)
+    return Reaches(known, vectors[0], squares, sizes, vectors[1:3], vectors[3:], new)
 
 
 @jit
@@ -72,64 +58,53 @@ def _sizes(x, product, variances):
     return total(square), math.sqrt(total(size))
 
 
-@jit
-def _note(reaches, label, slot, product, square, size):
-    reaches.square[label, slot], reaches.size[label, slot] = square, size
-    kept = reaches.product[label, slot]
-    for i in range(0, product.size, WIDTH):
-        store(kept, i, load(product, i))
-
-
 @allocating_jit
-def measure(reaches, rows, buffer, Sigma):
-    """Go by the Sigma of now, for buffered rows and `rows` to come, amid which the origin is placed."""
-    x, y, every, variances = reaches.x, reaches.y, reaches.every, reaches.variances
+def measure(reaches, rows, buffer, pending):
+    """Compute the squares of the buffered rows; place the origin amid `rows` to come."""
+    x, y, square, size = reaches.x, reaches.y, reaches.square, reaches.size
     centre(rows, np.arange(len(rows)), reaches.origin)
-    for i in range(every.size):
-        variances[i] = Sigma[i, i]
-        for j in range(every.size):
-            reaches.Sigma[i, j] = Sigma[i, j]
     for label in range(2):
-        size = buffer.size[label]
-        for slot in range(0, size, 2):
-            slots = slot, min(slot + 1, size - 1)
+        last = buffer.size[label] - 1
+        for slot in range(0, last + 1, 2):
+            slots = slot, min(slot + 1, last)
             for k in range(2):
                 subtract(buffer.rows[label, slots[k]], reaches.origin, x[k])
-            multiply_two(reaches.Sigma, x[0], x[1], every, y[0], y[1])
+            multiply(pending, x[0], x[1], y[0], y[1])
             for k in range(2):
-                _note(reaches, label, slots[k], y[k], *_sizes(x[k], y[k], variances))
+                found = _sizes(x[k], y[k], pending.left)
+                square[label, slots[k]], size[label, slots[k]] = found
     reaches.known[0] = True
 
 
 @jit
-def look_at_new(reaches, row):
+def look_at_new(reaches, row, pending):
     """Compute what is needed of a new row to know the reaches of its pairs."""
     x, y, new = reaches.x, reaches.y, reaches.new
     subtract(row, reaches.origin, x[0])
-    multiply_two(reaches.Sigma, x[0], x[0], reaches.every, y[0], y[1])
-    new[0], new[1] = _sizes(x[0], y[0], reaches.variances)
+    multiply(pending, x[0], x[0], y[0], y[1])
+    new[0], new[1] = _sizes(x[0], y[0], pending.left)
 
 
 @jit
 def keep_new(reaches, label, slot):
     """Note what is known of the new row, which was buffered."""
-    _note(reaches, label, slot, reaches.y[0], reaches.new[0], reaches.new[1])
+    reaches.square[label, slot], reaches.size[label, slot] = reaches.new[0], reaches.new[1]
 
 
 @jit
-def reach_and_margin(reaches, label, slot, phi, mu, row, b):
+def reach_and_margin(reaches, label, slot, phi, mu, x, b):
     """Return the reach of a pair, NaN if nothing is known of it, and mu . (x - b)."""
-    ahead = across = splat(0.0)
     if not reaches.known[0]:
-        return np.nan, margin_of(mu, row, b)
-    x, product = reaches.x[0], reaches.product[label, slot]
+        return np.nan, margin_of(mu, x, b)
+    product, ahead, across = reaches.y[0], splat(0.0), splat(0.0)
     for i in range(0, x.size, WIDTH):
-        ahead = fused(load(mu, i), minus(load(row, i), load(b, i)), ahead)
-        across = fused(load(x, i), load(product, i), across)
+        there = load(b, i)
+        ahead = fused(load(mu, i), minus(load(x, i), there), ahead)
+        across = fused(load(product, i), minus(there, load(reaches.origin, i)), across)
     square = reaches.new[0] + reaches.square[label, slot] - 2.0 * total(across)
     # |Sigma_ij| <= sqrt(Sigma_ii Sigma_jj), so d times the product of two sizes bounds the sum of the
-    # absolute terms of x' Sigma b, and d EPSILON times that its rounding error.
-    size, d = reaches.new[1] + reaches.size[label, slot], reaches.every.size
+    # absolute terms of b' Sigma x, and d EPSILON times that its rounding error.
+    size, d = reaches.new[1] + reaches.size[label, slot], x.size
     reach = phi * phi * (max(square, 0.0) + 4.0 * EPSILON * d * d * size * size)
     return reach if reach < _LARGEST else np.nan, total(ahead)
 

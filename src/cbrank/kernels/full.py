@@ -36,17 +36,17 @@ from cbrank.kernels.confidence import (
 )
 from cbrank.kernels.prequential import remember, say_both
 
-# Calls with fewer rows do without reaches: the products of all buffered rows, and a covariance to go
-# by, would cost more than the pairs that they save.
+# Calls with fewer rows do without reaches: the products of all buffered rows would cost more than the
+# pairs that they save.
 _FEW = 32
-# Rows after which the reaches go by a newer covariance: this share of all rows so far, as Sigma changes
-# ever more slowly, within these bounds.
+# Rows after which the squares of buffered rows are computed anew: this share of all rows so far, as Sigma
+# changes ever more slowly, within these bounds.
 _SHARE, _SOONEST, _LATEST = 16, 32, 1024
 
 
 @jit
 def rows_between(rows):
-    """Return how many rows the reaches go by a covariance, after so many rows in all."""
+    """Return how many rows come before the next squares of buffered rows, after so many rows in all."""
     return min(max(rows // _SHARE, _SOONEST), _LATEST)
 
 
@@ -148,7 +148,7 @@ def _sweep(x, C, label, buffer, model, phi, pending, reaches):
 def _learn_row(x, label, weight, buffer, model, parameters, pending, reaches):
     """Buffer a row and sweep."""
     if reaches.known[0]:
-        _reaches.look_at_new(reaches, x)
+        _reaches.look_at_new(reaches, x, pending)
     slot = store(buffer, label, x, parameters.reservoir)
     if slot >= 0 and reaches.known[0]:
         _reaches.keep_new(reaches, label, slot)
@@ -162,12 +162,12 @@ def _learn(X, labels, weights, order, d, buffer, model, parameters, trail):
     """Learn from padded rows, of which `order` has the places in `labels` and `weights`."""
     measured = order.size >= _FEW
     pending = _pending.begin(model.Sigma, d)
-    reaches = _reaches.nothing_known(X.shape[1], d, buffer.rows.shape[1], measured)
+    reaches = _reaches.nothing_known(X.shape[1], buffer.rows.shape[1])
     at, due = 0, 0
     for k in range(order.size):
         weight, label = weights[order[k]], labels[order[k]]
         if measured and k >= due:
-            _reaches.measure(reaches, X[k:], buffer, pending.Sigma)
+            _reaches.measure(reaches, X[k:], buffer, pending)
             due = k + rows_between(model.tally[ROWS])
         if weight > 0.0:
             say_both(trail, at, X[k], model.mu, model.lag, per_lag_of(model.tally), buffer)

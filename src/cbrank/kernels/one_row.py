@@ -195,7 +195,7 @@ def _refresh(table, place):
     """Copy the model of a learner that somebody else has taught."""
     d, D, M = table[FEATURES], table[PADDED], table[CAPACITY]
     model, pending = model_at(table, place), pending_at(table, place, d, D)
-    reaches = reaches_at(table, place, d, D, M)
+    reaches = reaches_at(table, place, D, M)
     learner = learner_at(table, place, pending.Sigma, model.tally)
     due = counts_at(table[WORK + EACH * place + DUE], (1,))
     _copy_model(model, d, learner, pending, reaches, due)
@@ -206,11 +206,11 @@ def _teach(table, place, X, label, settings, copied):
     """Let a learner learn a row."""
     d, D, M = table[FEATURES], table[PADDED], table[CAPACITY]
     model, pending = model_at(table, place), pending_at(table, place, d, D)
-    reaches = reaches_at(table, place, d, D, M)
+    reaches = reaches_at(table, place, D, M)
     learner = learner_at(table, place, pending.Sigma, model.tally)
     due = counts_at(table[WORK + EACH * place + DUE], (1,))
     if model.tally[ROWS] >= due[0]:
-        measure(reaches, X, copied, pending.Sigma)
+        measure(reaches, X, copied, pending)
         due[0] = model.tally[ROWS] + rows_between(model.tally[ROWS])
     parameters = Parameters(
         settings[OWN + 2 * place],

@@ -271,15 +271,20 @@ def _follow(said, tested, labels, learners, mix, block, readouts, state, by_scor
 # The end of a block -------------------------------------------------------------------------------
 
 
-@kernel
 def pair_auc(scores: np.ndarray, labels: np.ndarray) -> float:
     """Return the AUC of some scores, ties counted half; one half without rows of both classes."""
-    return _pair_auc(scores, labels)
+    auc: float = _auc_in_order(scores, np.argsort(scores), labels)
+    return auc
 
 
-@allocating_jit
-def _pair_auc(scores: np.ndarray, labels: np.ndarray) -> float:
-    order = np.argsort(scores)
+@kernel
+def _auc_in_order(scores, order, labels):
+    return _pair_auc(scores, order, labels)
+
+
+@jit
+def _pair_auc(scores, order, labels):
+    """Return the AUC of scores that rise in some order."""
     twice, below, positive, at = 0, 0, 0, 0
     while at < order.size:
         end, new = at, 0
@@ -298,10 +303,11 @@ def _pair_auc(scores: np.ndarray, labels: np.ndarray) -> float:
 
 @kernel
 def measure(  # type: ignore[no-untyped-def]
-    places, served, labels, learners, kept, evidence, weight, counts, shape
+    places, orders, served, labels, learners, kept, evidence, weight, counts, shape
 ) -> None:
     """Update the evidence for all readouts, the counts and the shape of the curve with a block.
 
+    `orders` are those in which the places rise (NumPy sorts several times as fast as a compiled loop);
     `kept` is the share of what was known before that still counts.
     """
     positive = labels.sum()
@@ -310,7 +316,10 @@ def measure(  # type: ignore[no-untyped-def]
         old = weight[0] * kept
         for k in range(learners.size):
             for r in range(evidence.shape[1]):
-                auc, before = _pair_auc(places[k, r], labels), evidence[learners[k], r]
+                auc, before = (
+                    _pair_auc(places[k, r], orders[k, r], labels),
+                    evidence[learners[k], r],
+                )
                 evidence[learners[k], r] = (old * before + new * auc) / (old + new)
         weight[0] = old + new
     count_places(served, labels, counts, kept)

@@ -14,7 +14,7 @@ BUFFER, MODEL, RECORD, OTHERS, NUMBERS, MIX, NOTES, SETTINGS, POINT, COPIED, ROW
 )  # fmt: skip
 FEATURES, CAPACITY, SLOTS, LEARNERS, ROOM, BY_MEANS, PADDED = range(SIZES, SIZES + 7)
 WORK = SIZES + 7
-REACHES, MEAN, DUE, EACH = 11, 22, 24, 25  # places of what a learner's sweeps work on
+REACHES, MEAN, DUE, EACH = 11, 18, 20, 21  # places of what a learner's sweeps work on
 SEEN, MU, LAG, TALLY = BUFFER + 4, MODEL, MODEL + 2, MODEL + 3
 HELD, MEMORY_AT, POSITION, LEVEL = RECORD, RECORD + 2, RECORD + 7, RECORD + 8
 SHAPE, CURVE, ERRORS, SHARE = RECORD + 11, RECORD + 12, RECORD + 14, RECORD + 15
@@ -45,9 +45,8 @@ def workspace(n_features: int, capacity: int) -> list[np.ndarray]:
         *(_aligned(*shape) for shape in ((D, D), (1, D), (GROUP, D), (GROUP + 1, D), (GROUP, D))),
         *(np.zeros(GROUP), np.zeros(GROUP), np.zeros(GROUP, np.bool_), np.zeros(1, np.int64)),
         *(np.arange(d), np.zeros(d + 1, np.int64)),
-        *(np.zeros(1, np.bool_), _aligned(1, D), _aligned(D, D), _aligned(1, D), np.arange(d)),
-        *(_aligned(2 * M, D), np.zeros((2, M)), np.zeros((2, M)), _aligned(2, D), _aligned(2, D)),
-        np.zeros(2),
+        *(np.zeros(1, np.bool_), _aligned(1, D), np.zeros((2, M)), np.zeros((2, M))),
+        *(_aligned(2, D), _aligned(2, D), np.zeros(2)),
         *(_aligned(1, D), _aligned(1, D), np.zeros(1, np.int64)),
     ]
 

@@ -14,7 +14,7 @@ from scipy.special import ndtr, ndtri
 from cbrank import kernels
 from cbrank.arrays import read_only
 from cbrank.estimator import check_is_fitted
-from cbrank.parameters import BUFFER_AT_FIRST, BUFFER_LATER, CBR, Table
+from cbrank.parameters import BUFFER_SIZES, CBR, Table
 from cbrank.rankers import halving, record, single
 from cbrank.rankers.base import DENSE_BLOCK, Batch, Ranker
 from cbrank.rankers.halving import Halving
@@ -67,9 +67,9 @@ class CBRanker(Ranker):
         The C that the ranker learns with: that of the learner that leads if `C` is "auto".
     forgetting_ : float
         Share of the evidence that it forgets per row.
-    Cs_ : ndarray of shape (9,)
+    Cs_ : ndarray of shape (5,)
         Every C tried; only if `C` is "auto".
-    progressive_auc_path_ : ndarray of shape (9,)
+    progressive_auc_path_ : ndarray of shape (5,)
         AUC of late blocks of the learner with each of `Cs_`, for one that was dropped as it was then;
         only if `C` is "auto".
     n_seen_ : ndarray of shape (2,)
@@ -213,7 +213,7 @@ class CBRanker(Ranker):
     def _capacity(self) -> int:
         if self.buffer_size != "auto":
             return int(self.buffer_size)
-        return BUFFER_AT_FIRST if self.C == "auto" else BUFFER_LATER
+        return BUFFER_SIZES[0 if self.C == "auto" else 1][-1]
 
     def _record_shape(self) -> tuple[int, int, int]:
         if self.C != "auto":

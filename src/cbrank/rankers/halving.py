@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbrank import kernels
-from cbrank.parameters import ASLEEP, BUFFER_LATER
+from cbrank.parameters import ASLEEP, buffer_size_after
 from cbrank.rankers import record
 from cbrank.rankers.parts import assign, to_its_end, uninterrupted
 
@@ -36,7 +36,8 @@ FIRST_CUT = 512  # rows before the first cut
 FEWEST_RARE = 16  # of them of the rarer class
 _LIKELIEST = -4.0  # best over the benchmark sets (docs/defaults.md): the nearest leads among equals
 # What it forgets per row: streams that change want 0.001 to 0.01 (docs/_drift_table.md), and the mixture
-# with one that forgets nothing is best, or nearly, with the least of these.
+# with one that forgets nothing is best, or nearly, with the least of these. To let it rest while it is behind
+# would halve the work of a stream that stays the same, and lost 0.03 on electricity prices, which do not.
 FORGETS = 0.001
 # Difference of two AUCs that makes one readout weigh e times the other. Between 0.005 and 0.02 nothing
 # changes by more than chance (docs/defaults.md).
@@ -44,10 +45,6 @@ _TEMPERATURE = 0.01
 # AUC by which a learner must be ahead per octave that its C is from the likeliest: where all are nearly
 # equal, as at the beginning of many streams, chance is not to choose an extreme one.
 _PER_OCTAVE = 0.00025
-_MANY_ROWS = (
-    1024  # after which buffers keep fewer: from here on that ranks as well (docs/defaults.md)
-)
-
 
 # A weight that a learner makes no use of has a prior of this variance: in a full covariance it is asleep
 # and costs nothing, elsewhere it hardly moves.
@@ -67,8 +64,9 @@ class Arms(NamedTuple):
         return len(self.exponents) + self.later + 1
 
 
-# Powers of 2 from what raw columns to what scaled ones need.
-OF_CBR = Arms(tuple(range(-12, 5, 2)), (0,) * 9, 0)
+# Powers of 2 from what raw columns to what scaled ones need. Nine, two apart, rank no better than these
+# five (docs/defaults.md), for the mixture of two neighbours does what one between them would.
+OF_CBR = Arms((-12, -8, -4, 0, 4), (0,) * 5, 0)
 
 
 class Halving(NamedTuple):
@@ -172,7 +170,8 @@ def end_block(ranker: "CBRanker") -> None:
     measured = record.measured(ranker._record, ranker._numbers())
     halving: Halving | None = getattr(ranker, "_halving", None)
     if halving is None:
-        ranker._record = _next(ranker, measured, None, ranker._learners())
+        after = _next(ranker, measured, None, ranker._learners())
+        uninterrupted([(ranker.__dict__.update, {"_record": after, "_buffer": _buffer(ranker)})])
         return
     models = dict(ranker._learners())
     order = ranked(halving, measured.evidence, ranker._readouts())
@@ -254,11 +253,11 @@ def _exchange(leading: Any, other: Any) -> list[Any]:
 
 def _buffer(ranker: "CBRanker") -> Any:
     """Return the buffer, with fewer rows once there have been many if its size is "auto"."""
-    grown = ranker.buffer_size == "auto" and ranker._buffer.seen.sum() >= _MANY_ROWS
-    if not grown:
+    if ranker.buffer_size != "auto":
         return ranker._buffer
-    reservoir = ranker.policy == "reservoir"
-    return kernels.buffers.with_fewer(ranker._buffer, BUFFER_LATER, reservoir=reservoir)
+    seen, reservoir = ranker._buffer.seen, ranker.policy == "reservoir"
+    kept = buffer_size_after(int(seen.sum()), int(seen.min()))
+    return kernels.buffers.with_fewer(ranker._buffer, kept, reservoir=reservoir)
 
 
 # Rows that all learners take ----------------------------------------------------------------------

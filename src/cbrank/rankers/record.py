@@ -170,8 +170,9 @@ def measured(record: Record, numbers: Counts) -> Record:
     kept = max(1.0 - 2.0 * labels.size / rows, 0.0)  # late rows weigh more, in proportion
     if not shuffled(record):  # and fade, for learners that keep up to be told from others
         kept = min(kept, math.exp(-labels.size / memory))
+    places, orders = record.places, np.argsort(record.places, axis=2)
     kernels.prequential.measure(
-        record.places, record.served, labels, numbers, kept, *changed.values()
+        places, orders, record.served, labels, numbers, kept, *changed.values()
     )
     return record._replace(sums=sums, history=history, **changed)
 
@@ -285,8 +286,9 @@ def _shape_of(counts: Floats, record: Record) -> Floats:
     """Return the shape of the curve by some counts: that after a block without rows."""
     shape, rows, numbers = record.shape.copy(), np.zeros(0), np.zeros(0, np.int64)
     places, evidence, weight = record.places[:0, :, :0], record.evidence.copy(), np.zeros(1)
+    orders = np.zeros(places.shape, np.int64)
     kernels.prequential.measure(
-        places, rows, numbers, numbers, 1.0, evidence, weight, counts.copy(), shape
+        places, orders, rows, numbers, numbers, 1.0, evidence, weight, counts.copy(), shape
     )
     return shape
 
