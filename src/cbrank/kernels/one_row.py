@@ -1,4 +1,4 @@
-"""One row at a time: learned and tested, or scored, by one call that takes a table of addresses.
+"""One row at a time: learned and tested, or scored, by one call that takes the address of a table of addresses.
 
 The table stands for some thirty arrays, which would take longer to be handed over than the row to be
 learned. A row that is not plainly in order is left alone (a number is not finite, a weight is asleep, a learner forgets): the call says so, and the general kernels or the checks before
@@ -225,11 +225,12 @@ def _teach(table, place, X, label, settings, copied):
 
 
 @kernel
-def learn(table: Any, label: int, may_end: bool) -> int:
+def learn(address: int, label: int, may_end: bool) -> int:
     """Let models with full covariance learn a row of a stream: LEARNED, LAST or REFUSED.
 
     The last row of a block is learned only where it may end one.
     """
+    table = counts_at(address, (WORK,))
     d, D, learners = table[FEATURES], table[PADDED], table[LEARNERS]
     X, settings = floats_at(table[ROW], (1, D)), floats_at(table[SETTINGS], (OWN + 2 * learners,))
     row, buffer, position = X[0, :d], buffer_at(table), counts_at(table[POSITION], (2,))
@@ -362,8 +363,9 @@ def _both_seen(table):
 
 
 @exact_kernel
-def score(table: Any, X: Any, out: Any) -> bool:
+def score(address: int, X: Any, out: Any) -> bool:
     """Write the score of the row `X` to `out`; say whether it could be done."""
+    table = counts_at(address, (WORK,))
     if not (_is_finite(X[0]) and _both_seen(table)):
         return False
     weights, part = np.empty(table[FEATURES]), np.empty(table[FEATURES])
@@ -373,8 +375,9 @@ def score(table: Any, X: Any, out: Any) -> bool:
 
 
 @exact_kernel
-def probabilities(table: Any, X: Any, out: Any) -> bool:
+def probabilities(address: int, X: Any, out: Any) -> bool:
     """Write the probabilities of both classes for the row `X` to `out`; say whether it could be done."""
+    table = counts_at(address, (WORK,))
     if not _is_finite(X[0]):
         return False
     weights, part = np.empty(table[FEATURES]), np.empty(table[FEATURES])

@@ -95,11 +95,11 @@ class Session:
             self.table = np.append(self.table, addresses)
             self.row, self.learn = (
                 copies[-1][0, :n_features],
-                partial(kernels.one_row.learn, self.table),
+                partial(kernels.one_row.learn, _address(self.table)),
             )
-        self.probabilities = partial(kernels.one_row.probabilities, self.table)
+        self.probabilities = partial(kernels.one_row.probabilities, _address(self.table))
         if not np.isnan(point).any():
-            self.score = partial(kernels.one_row.score, self.table)
+            self.score = partial(kernels.one_row.score, _address(self.table))
 
     def _note_addresses(self, first: int, arrays: Sequence[NDArray[Any]]) -> bool:
         """Note where arrays are, from the first place on, unless one is not as kernels want it."""
@@ -122,7 +122,7 @@ class Session:
         twin.table[kernels.row_table.ROOM] = held.tested.size
         for name in ("learn", "score", "probabilities"):
             call = getattr(self, name)
-            setattr(twin, name, None if call is None else partial(call.func, twin.table))
+            setattr(twin, name, None if call is None else partial(call.func, _address(twin.table)))
         return twin
 
 
