@@ -11,7 +11,7 @@ from real_data import real
 from scipy import sparse
 
 from cbrank import CBRanker
-from cbrank.kernels import blocked, vectors
+from cbrank.kernels import blocked, sparse_diagonal, vectors
 from cbrank.parameters import ASLEEP
 
 
@@ -103,6 +103,26 @@ def test_sparse_rows_learn_what_dense_rows_do(name, scaling, C, form):
     X, y = real(name, 1000, scaling)
     options = {"C": C, "covariance": "diagonal", "diagonal_update": form}
     assert_alike(learned(sparse.csr_array(X), y, **options), learned(X, y, **options))
+
+
+@pytest.mark.parametrize("largest", [1.0, 1e9])
+@pytest.mark.parametrize("lowest", [0.0, -1.0])
+@pytest.mark.parametrize("chunk", [1, 40, 400])
+def test_sparse_rows_of_any_weight_in_any_chunks(chunk, lowest, largest):
+    """The bounds by which sparse pairs are skipped hold for steps that differ from row to row."""
+    random = np.random.RandomState(0)
+    X = random.uniform(lowest, 1.0, (400, 60)) * (random.random_sample((400, 60)) < 0.15)
+    y = (X[:, :9].sum(axis=1) + 0.3 * random.standard_normal(400) > X[:, :9].sum(axis=1).mean()) * 1
+    X[:, 0] *= largest
+    weights = random.choice([0.0, 0.2, 1.0, 5.0], 400)
+    parameters = {"C": 0.5, "covariance": "diagonal", "class_weight": "balanced", "random_state": 0}
+    dense = CBRanker(**parameters).partial_fit(X, y, sample_weight=weights)
+    ranker, rows = CBRanker(**parameters), sparse.csr_array(X)
+    for begin in range(0, 400, chunk):
+        part = slice(begin, begin + chunk)
+        ranker.partial_fit(rows[part], y[part], classes=[0, 1], sample_weight=weights[part])
+    assert_alike(ranker, dense, 1e-8)
+    assert not ranker._model.features[:, sparse_diagonal.PLACE].any()
 
 
 @given(X=rows, y=labels, C=st.sampled_from([2.0**-7, 1.0, 2.0**10]))

@@ -101,7 +101,7 @@ def margin_of(mu, x, b):
 # Products -----------------------------------------------------------------------------------------
 
 
-@jit
+@outlined_jit
 def _multiply_two(Sigma, z, y, places, s, r):
     """Write Sigma z and Sigma y, as sums of the rows `places` of a symmetric Sigma.
 
@@ -157,7 +157,7 @@ def _find_places(pending, z, y):
     return n
 
 
-@outlined_jit
+@jit
 def multiply(pending, z, y, s, r):
     """Write Sigma z and Sigma y, but for the updates that wait."""
     few = _find_places(pending, z, y)

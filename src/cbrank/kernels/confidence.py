@@ -192,8 +192,12 @@ def averaged_mean(
     model: FullModel | DiagonalModel | SparseModel, columns: Any = slice(None)
 ) -> np.ndarray:
     """Return the polynomial-decay average of the means after each row so far."""
-    rows, mean = model.tally[ROWS], np.array(model.mu[columns])
-    return mean + model.lag[columns] / boost_after(rows) if rows else mean
+    rows = model.tally[ROWS]
+    if not rows:
+        return np.array(model.mu[columns])
+    mean: np.ndarray = model.lag[columns] / boost_after(rows)
+    mean += model.mu[columns]
+    return mean
 
 
 @jit

@@ -157,6 +157,14 @@ def foretell_row(trail, at, x, label, w):
 
 
 @jit
+def note_both(trail, at, label, score, more, per_lag, tested):
+    """Note the scores of a row by the mean, the lag and the held weights, without class means."""
+    trail.said[at, 0, SCORE], trail.said[at, 0, GAP] = score, 0.0
+    trail.said[at, 1, SCORE], trail.said[at, 1, GAP] = score + per_lag * more, 0.0
+    trail.tested[at], trail.labels[at] = tested, label
+
+
+@jit
 def foretell_row_both(trail, at, x, label, mu, lag, per_lag):
     """Note what the mean and the average say of a row, without class means."""
     score, more, tested = 0.0, 0.0, 0.0
@@ -164,9 +172,7 @@ def foretell_row_both(trail, at, x, label, mu, lag, per_lag):
         score += mu[i] * x[i]
         more += lag[i] * x[i]
         tested += trail.held[i] * x[i]
-    trail.said[at, 0, SCORE], trail.said[at, 0, GAP] = score, 0.0
-    trail.said[at, 1, SCORE], trail.said[at, 1, GAP] = score + per_lag * more, 0.0
-    trail.tested[at], trail.labels[at] = tested, label
+    note_both(trail, at, label, score, more, per_lag, tested)
 
 
 @jit
@@ -177,20 +183,6 @@ def foretell_sparse(trail, at, indices, values, label, w):
         score += w[indices[k]] * values[k]
         tested += trail.held[indices[k]] * values[k]
     trail.said[at, 0, SCORE], trail.said[at, 0, GAP] = score, 0.0
-    trail.tested[at], trail.labels[at] = tested, label
-
-
-@jit
-def foretell_both_sparse(trail, at, indices, values, label, features, per_lag):
-    """Note what the mean and the average of a SparseModel say of a row."""
-    score, more, tested = 0.0, 0.0, 0.0
-    for k in range(indices.size):
-        i, value = indices[k], values[k]
-        score += features[i, 0] * value
-        more += features[i, 2] * value
-        tested += trail.held[i] * value
-    trail.said[at, 0, SCORE], trail.said[at, 0, GAP] = score, 0.0
-    trail.said[at, 1, SCORE], trail.said[at, 1, GAP] = score + per_lag * more, 0.0
     trail.tested[at], trail.labels[at] = tested, label
 
 

@@ -120,6 +120,9 @@ class AdditiveRanker(TabularRanker):
         self.max_categories = max_categories
 
     @property
+    def _begun(self) -> int:
+        return len(self.ARMS.exponents)
+
     def reach_(self) -> str:
         """What the learner that leads makes use of."""
         self._fitted("reach_")

@@ -210,6 +210,10 @@ class CBRanker(Ranker):
     def _numbers(self) -> NDArray[np.int64]:
         return self._halving.alive if hasattr(self, "_halving") else super()._numbers()
 
+    def _begun(self) -> int:
+        """Return how many learners began, each with a C of its own: nine in files of version 0.1.0."""
+        return len(np.unique(self._halving.C[: self._halving.forgetful]))
+
     def _capacity(self) -> int:
         if self.buffer_size != "auto":
             return int(self.buffer_size)
@@ -440,13 +444,13 @@ class CBRanker(Ranker):
     @property
     def Cs_(self) -> NDArray[np.float64]:
         """Every C tried."""
-        return self._choice("Cs_").C[: len(self.ARMS.exponents)].copy()
+        return self._choice("Cs_").C[: self._begun()].copy()
 
     @property
     def progressive_auc_path_(self) -> NDArray[np.float64]:
         """AUC of late blocks of the learner with each of `Cs_`, by its better readout."""
         self._choice("progressive_auc_path_")
-        evidence = self._record.evidence[: len(self.ARMS.exponents), self._readouts()]
+        evidence = self._record.evidence[: self._begun(), self._readouts()]
         best: NDArray[np.float64] = evidence.max(axis=1)
         return best
 

@@ -65,8 +65,9 @@ class Arms(NamedTuple):
 
 
 # Powers of 2 from what raw columns to what scaled ones need. Nine, two apart, rank no better than these
-# five (docs/defaults.md), for the mixture of two neighbours does what one between them would.
-OF_CBR = Arms((-12, -8, -4, 0, 4), (0,) * 5, 0)
+# five (docs/defaults.md), for the mixture of two neighbours does what one between them would. There is room
+# for nine, with which files of version 0.1.0 began.
+OF_CBR = Arms((-12, -8, -4, 0, 4), (0,) * 5, 4)
 
 
 class Halving(NamedTuple):
@@ -175,7 +176,7 @@ def end_block(ranker: "CBRanker") -> None:
         return
     models = dict(ranker._learners())
     order = ranked(halving, measured.evidence, ranker._readouts())
-    cut = is_due(ranker._buffer.seen, halving, len(ranker.ARMS.exponents))
+    cut = is_due(ranker._buffer.seen, halving, ranker._begun())
     leader, kept = int(order[0]), left_after(order, cut, halving.forgetful)
     if _wants_forgetful(ranker, halving):
         models[halving.forgetful] = models[leader]
