@@ -51,6 +51,11 @@ for name in RANKERS:
     for rows in (X, np.asfortranarray(X[:, :3]), sparse.csr_matrix(X), pd.DataFrame(X[:, :2])):
         labels = np.arange(70) % 2
         make(name).set_params(n_passes=2).fit(rows, labels, sample_weight=np.ones(70)).predict(rows)
+        ranker = make(name).partial_fit(rows, labels)
+        if isinstance(rows, np.ndarray):
+            for row in (rows[0], rows[1].astype(np.float32), rows[2].copy()):
+                ranker.learn_one(row, 1).predict_proba(row.reshape(1, -1))
+                ranker.predict(row.reshape(1, -1))
 from cbrank.river import RankingClassifier
 for name in RANKERS:
     model = RankingClassifier(make(name))

@@ -158,3 +158,12 @@ def _rises(indices: NDArray[Any], indptr: NDArray[Any]) -> bool:
     starts = indptr[1:-1]
     rising[starts[(starts > 0) & (starts < indices.size)] - 1] = True
     return bool(rising.all())
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view that cannot be written to of an array that a kernel can read."""
+    if not (array.flags.c_contiguous and array.flags.aligned):
+        array = np.require(array, requirements=["C", "A"])
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -10,12 +10,13 @@ from typing import Any, Self
 class Own:
     """A lock and caches of one object; a copy or a pickle of the object gets new ones."""
 
-    __slots__ = ("known", "lock", "served", "turn")
+    __slots__ = ("known", "lock", "served", "session", "turn")
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.known: Any = None  # what the owner has worked out for itself
         self.served: Any = None  # what it has worked out to score by
+        self.session: Any = None  # what it takes single rows by
         self.turn = 0  # how many times it has learned: what was worked out in between is of no use
 
     def __reduce__(self) -> tuple[type[Self], tuple[()]]:

@@ -89,6 +89,7 @@ class RankingClassifier(Owner, MiniBatchClassifier):
             set() if classes is None else set(checks.check_classes(list(classes)).tolist())
         )
         self._reads_tables = isinstance(self.ranker, AdditiveRanker)
+        self._takes_dense_rows = not self._reads_tables and self.ranker.takes_dense_rows()
         self._held: list[Batch] = []
         self._columns: dict[Any, int] = {}
         self._learner: Ranker | None = None  # it may be wider than there are features
@@ -139,12 +140,15 @@ class RankingClassifier(Owner, MiniBatchClassifier):
             with self._own.lock:
                 self._learn_rows([], _Cells([x]), [y])
             return
-        values = _numbers(x)
         with self._own.lock:
-            if self._learner is None:
+            learner, row = self._learner, self._plain_row(x)
+            if learner is not None and row is not None and learner.learn_at_once(row, y):
+                return
+            values = _numbers(x)
+            if learner is None:
                 self._learn_rows(list(x), values[None], [y])
                 return
-            learner, label = self._learner, self._learner.encode_label(y)
+            label = learner.encode_label(y)
             if (
                 isinstance(learner.class_weight, dict)
                 and not learner.class_weights(learner.classes_)[label]
@@ -222,6 +226,15 @@ class RankingClassifier(Owner, MiniBatchClassifier):
         columns = self._place(names)
         learner.partial_fit(self._rows(columns, rows), labels, classes)
 
+    def _plain_row(self, x: dict[Any, Any]) -> Floats | None:
+        """Return a row that has all features, and in their order, as a learner of dense rows takes it."""
+        if not self._takes_dense_rows or [*x] != [*self._columns]:
+            return None
+        try:
+            return np.fromiter(x.values(), np.float64, len(x))
+        except (TypeError, ValueError, OverflowError):
+            return None
+
     def _place(self, names: Collection[Any]) -> Columns:
         """Return the columns of features, new ones included, for which room is made."""
         try:
@@ -285,6 +298,11 @@ class RankingClassifier(Owner, MiniBatchClassifier):
         if self._reads_tables and self._learner is not None:
             found = self._learner.predict_proba([_with_known(self._learner, x)])[0]
             return dict(zip(self._learner.classes_.tolist(), found.tolist(), strict=True))
+        learner, row = self._learner, self._plain_row(x)
+        if learner is not None and row is not None:
+            found = np.empty((1, 2))
+            if learner.say_at_once("probabilities", row[None], found):
+                return dict(zip(learner.classes_.tolist(), found[0].tolist(), strict=True))
         values = np.zeros(0) if self._reads_tables else _numbers(x)
         if self._learner is None:
             return self._uninformed()

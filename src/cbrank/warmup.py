@@ -95,6 +95,11 @@ def _learn(ranker: Ranker, width: int) -> None:
     for rows in (X, sp.csr_array(X)):
         ranker.fit(rows, y).partial_fit(rows, y)
         ranker.judge(rows[:1], with_std=isinstance(ranker, CBRanker))
+    if isinstance(ranker, CBRanker):
+        ranker.set_params(C=1.0).fit(X, y)
+        for x, label in zip(X[:2], y[:2], strict=True):  # the first row after a fit is no plain one
+            ranker.learn_one(x, label).predict_proba(X[:1])
+            ranker.decision_function(X[:1])
 
 
 def _read() -> None:

@@ -9,6 +9,7 @@ Submodules are imported at their first use, so that ``import cbrank`` need not i
 * ``buffers``: one buffer of rows per class, reservoir sampling (Algorithm 2) or FIFO
 * ``full``: CBR, pair by pair (Algorithms 1 and 3); ``blocked``: the same by matrix products
 * ``diagonal``, ``sparse_diagonal``: CBR-diag on dense and on sparse rows
+* ``one_row``: one row by one call (``row_table``); ``scores``: of rows, the same to the last bit alone and among others
 * ``forgetting``: exponential forgetting, for streams whose distribution changes
 * ``encoding``: features of rows of a table; ``deviations``: of scores
 * ``covariances``: Cholesky factors of badly scaled covariance matrices
@@ -39,10 +40,13 @@ if TYPE_CHECKING:  # to type checkers, all in a module that is not listed here i
         ftrl,
         full,
         oam,
+        one_row,
         opauc,
         prequential,
         random,
+        row_table,
         scaling,
+        scores,
         scw,
         sparse_diagonal,
         spauc,

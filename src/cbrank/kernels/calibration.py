@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cbrank.kernels._jit import allocating_jit, jit, kernel
+from cbrank.kernels._jit import allocating_jit, exact_jit, exact_kernel, jit
 from cbrank.kernels.vectors import dot
 
 OFFSET, SHAPE, LINE, TREND = range(4)  # places in `curve`
@@ -46,7 +46,7 @@ class Curve(NamedTuple):
 # the ratio of the two densities, made monotone, is the evidence of a place.
 
 
-@jit
+@exact_jit
 def knots_of(shape):
     """Return how many knots a shape has: places and evidence rise from one to the next."""
     n = 1
@@ -55,7 +55,7 @@ def knots_of(shape):
     return n
 
 
-@jit
+@exact_jit
 def _evidence_of(place, shape, n):
     """Return the evidence of a place by a shape of n knots, which goes on beyond its ends."""
     if n < 2:
@@ -86,16 +86,16 @@ def factors_from(curve: np.ndarray) -> tuple[float, float]:
     return along, line
 
 
-_factors_of = jit(factors_from)
+_factors_of = exact_jit(factors_from)
 
 
-@jit
+@exact_jit
 def _log_odds(place, shape, n, curve):
     along, line = _factors_of(curve)
     return curve[OFFSET] + along * _evidence_of(place, shape, n) + line * place
 
 
-@kernel
+@exact_kernel
 def log_odds(places: np.ndarray, shape: np.ndarray, curve: np.ndarray) -> np.ndarray:
     """Return the log odds of many places, but for the trend."""
     found, n = np.empty(places.size), knots_of(shape)
@@ -104,10 +104,40 @@ def log_odds(places: np.ndarray, shape: np.ndarray, curve: np.ndarray) -> np.nda
     return found
 
 
-@kernel
-def place_of(wanted: float, shape: np.ndarray, curve: np.ndarray) -> float:
+@exact_jit
+def _expit(logit):
+    return 1.0 / (1.0 + math.exp(-logit))
+
+
+@exact_kernel
+def probabilities(logits: np.ndarray) -> np.ndarray:
+    """Return the probabilities of the two classes, one beside the other, at log odds."""
+    found = np.empty((logits.size, 2))
+    for i in range(logits.size):
+        found[i, 1] = _expit(logits[i])
+        found[i, 0] = 1.0 - found[i, 1]
+    return found
+
+
+@exact_jit
+def _place_of(wanted, shape, n, curve):
     """Return the place that has these log odds, or the farthest that is taken seriously."""
-    low, high, n = -FARTHEST, FARTHEST, knots_of(shape)
+    along, line = _factors_of(curve)
+    low, high = -FARTHEST, FARTHEST
+    if n < 2:
+        place = (wanted - curve[OFFSET]) / (along + line)
+        return high if math.isnan(place) else min(max(place, low), high)
+    first, last = 0, n  # knots before the first have at most these log odds
+    while first < last:
+        k = (first + last) // 2
+        if curve[OFFSET] + along * shape[1, k] + line * shape[0, k] > wanted:
+            last = k
+        else:
+            first = k + 1
+    if 0 < first < n:
+        run, rise = shape[0, first] - shape[0, first - 1], shape[1, first] - shape[1, first - 1]
+        missing = wanted - curve[OFFSET] - along * shape[1, first - 1] - line * shape[0, first - 1]
+        return shape[0, first - 1] + min(missing / (along * (rise / run) + line), run)
     for _ in range(64):
         middle = 0.5 * (low + high)
         if _log_odds(middle, shape, n, curve) > wanted:
@@ -115,6 +145,33 @@ def place_of(wanted: float, shape: np.ndarray, curve: np.ndarray) -> float:
         else:
             low = middle
     return low
+
+
+@exact_jit
+def _log(cost):
+    return math.log(cost) if cost > 0.0 else -math.inf
+
+
+@exact_jit
+def _called_from(negatives, positives, costs, balanced):
+    """Return the log odds from which a row is called positive, by class counts and costs."""
+    wanted = math.log(positives / negatives) if balanced else 0.0
+    wanted = wanted + _log(costs[0]) - _log(costs[1])
+    return math.copysign(_LARGEST_LOGIT, wanted) if abs(wanted) > _LARGEST_LOGIT else wanted
+
+
+@exact_kernel
+def place_called(
+    counts: np.ndarray,
+    costs: np.ndarray,
+    balanced: bool,
+    trend: float,
+    shape: np.ndarray,
+    curve: np.ndarray,
+) -> float:
+    """Return the place from which a row is called positive, by class counts and costs."""
+    wanted = _called_from(counts[0], counts[1], costs, balanced) - trend
+    return _place_of(wanted, shape, knots_of(shape), curve)  # type: ignore[no-any-return]
 
 
 @jit
@@ -207,7 +264,7 @@ def trend_from(errors: np.ndarray) -> float:
     return errors[0] / (errors[1] + _TREND_PRIOR)  # type: ignore[no-any-return]
 
 
-_trend_of = jit(trend_from)
+_trend_of = exact_jit(trend_from)
 
 
 def rows_with(share: np.ndarray, rows: float) -> float:

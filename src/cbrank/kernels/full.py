@@ -44,6 +44,12 @@ _FEW = 32
 _SHARE, _SOONEST, _LATEST = 16, 32, 1024
 
 
+@jit
+def rows_between(rows):
+    """Return how many rows come before the next squares of buffered rows, after so many rows in all."""
+    return min(max(rows // _SHARE, _SOONEST), _LATEST)
+
+
 # A pair -------------------------------------------------------------------------------------------
 
 
@@ -162,7 +168,7 @@ def _learn(X, labels, weights, order, d, buffer, model, parameters, trail):
         weight, label = weights[order[k]], labels[order[k]]
         if measured and k >= due:
             _reaches.measure(reaches, X[k:], buffer, pending)
-            due = k + min(max(model.tally[ROWS] // _SHARE, _SOONEST), _LATEST)
+            due = k + rows_between(model.tally[ROWS])
         if weight > 0.0:
             say_both(trail, at, X[k], model.mu, model.lag, per_lag_of(model.tally), buffer)
             remember(X[k], label, buffer, trail)

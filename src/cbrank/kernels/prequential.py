@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cbrank.kernels._jit import jit, kernel
+from cbrank.kernels._jit import allocating_jit, jit, kernel
 from cbrank.kernels.calibration import (
     FARTHEST,
     count_places,
@@ -235,6 +235,11 @@ def follow(said, tested, labels, learners, mix, block, readouts, state, by_score
     `said` has the notes of the learners with these numbers, in that order, and `mix` their weights
     in the place that is served; `readouts` is by number.
     """
+    _follow(said, tested, labels, learners, mix, block, readouts, state, by_scores, shuffled)
+
+
+@allocating_jit
+def _follow(said, tested, labels, learners, mix, block, readouts, state, by_scores, shuffled):
     matrix, right, inputs = np.empty((4, 4)), np.empty(4), np.empty(4)
     at, knots = block.position[1], knots_of(state.shape)
     for row in range(labels.size):

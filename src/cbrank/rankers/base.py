@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from cbrank import kernels
-from cbrank.arrays import canonical, refuse_unsound
+from cbrank.arrays import canonical, read_only, refuse_unsound
 from cbrank.estimator import check_random_state
 from cbrank.rankers import checks, record
 from cbrank.rankers.parts import to_its_end, uninterrupted
@@ -255,6 +255,9 @@ class Ranker(Stateful):
         self : object
             The ranker itself.
         """
+        with self._own.lock:
+            if classes is None and self.learn_at_once(x, y):
+                return self
         if not hasattr(self, "_model"):
             return self.partial_fit(checks.as_one_row(x), [y], classes)
         with self._own.lock:
@@ -262,6 +265,23 @@ class Ranker(Stateful):
                 self._check_unchanged(classes)
             self.learn_row(self._check_row(x), self.encode_label(y))
         return self
+
+    def learn_at_once(self, x: Any, y: Any) -> bool:  # noqa: ARG002
+        """Learn a row that is plainly in order by one compiled call, if there is one.
+
+        Parameters
+        ----------
+        x : object
+            The row: an array of as many finite numbers as there are features.
+        y : object
+            Its label.
+
+        Returns
+        -------
+        bool
+            Whether it was learned. If not, nothing has changed, and the row is to be checked.
+        """
+        return False
 
     def encode_label(self, y: Any) -> int:
         """Return 0 for the label of the first class and 1 for that of the second.
@@ -499,12 +519,3 @@ def _csr(X: Any) -> Any:
         X.indptr.astype(np.int64, copy=False),
     )
     return kernels.buffers.Csr(*map(read_only, parts))
-
-
-def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a view that cannot be written to of an array that a kernel can read."""
-    if not (array.flags.c_contiguous and array.flags.aligned):
-        array = np.require(array, requirements=["C", "A"])
-    view = array.view()
-    view.flags.writeable = False
-    return view

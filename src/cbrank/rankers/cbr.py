@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from cbrank import kernels
+from cbrank.arrays import read_only
 from cbrank.estimator import check_is_fitted
 from cbrank.parameters import BUFFER_SIZES, CBR, Table
-from cbrank.rankers import halving, record
-from cbrank.rankers.base import DENSE_BLOCK, Batch, Ranker, read_only
+from cbrank.rankers import halving, record, single
+from cbrank.rankers.base import DENSE_BLOCK, Batch, Ranker
 from cbrank.rankers.halving import Halving
 from cbrank.rankers.memory import refuse_if_too_large
 from cbrank.rankers.scorer import Anchor
@@ -30,7 +31,6 @@ _NO_COLUMNS = np.zeros(0, np.int64)
 # Rows in which fewer than one of so many features is not zero, or so few rows, have their deviations one by
 # one: a product with all of Sigma would take longer.
 _FEW = 4
-_NEGLIGIBLE = 1e-6  # weight of a readout that is left out of what is served
 
 
 class Learned(NamedTuple):
@@ -224,6 +224,11 @@ class CBRanker(Ranker):
             return 1, 1, 2
         return self.ARMS.slots, len(self.ARMS.exponents), 2
 
+    # Single rows -------------------------------------------------------------------------------
+
+    learn_at_once = single.learn
+    say_at_once = single.say
+
     # What is served ----------------------------------------------------------------------------
 
     def _readouts(self) -> NDArray[np.int64]:
@@ -253,7 +258,7 @@ class CBRanker(Ranker):
     def _mixed(self, held: record.Record, mix: Floats, learners: Learners, columns: Any) -> Mixture:
         """Return the mixture of readouts in the unit of the one that weighs most, in some columns."""
         centred, parts = bool(held.origin.size), []
-        for place, readout in np.argwhere(mix > _NEGLIGIBLE):
+        for place, readout in np.transpose(np.nonzero(mix > kernels.scores.NEGLIGIBLE)).tolist():
             number, model = learners[place]
             weights = self._readout(model, readout, slice(None) if centred else columns)
             anchor = self._anchor(held, weights, number, readout)
@@ -500,6 +505,9 @@ class CBRanker(Ranker):
         >>> std.round(2)  # only the first feature has been seen to matter
         array([0.98, 1.  ])
         """
+        scores: Scores = np.empty(1)
+        if not return_std and self.say_at_once("score", X, scores):
+            return scores
         check_is_fitted(self)
         now = self._of_now()
         X = now._check_rows(X, reset=False)

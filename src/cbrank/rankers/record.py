@@ -163,7 +163,7 @@ def measured(record: Record, numbers: Counts) -> Record:
         auc = kernels.prequential.pair_auc(record.tested, labels)
         found = _summed(auc, positive, labels.size - positive)
         sums += found
-        history = _shortened(np.vstack([history, [rows, auc, found[_WEIGHT]]]))
+        history = _shortened(np.concatenate([history, [[rows, auc, found[_WEIGHT]]]]))
     names = ("evidence", "weight", "counts", "shape")
     changed = {name: getattr(record, name).copy() for name in names}
     memory = kernels.calibration.rows_with(record.share, _EVIDENCE)

@@ -7,14 +7,16 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
 from cbrank import kernels
+from cbrank.arrays import read_only
 from cbrank.estimator import ClassifierMixin, Estimator, check_is_fitted
 from cbrank.metrics.roc import auc_of, operating_point_of
 from cbrank.rankers import checks, record
 
-_ONLY, _WHOLE, _NONE = np.zeros(1, np.int64), np.ones((1, 1)), np.zeros(0)
+_WHOLE = np.ones((1, 1))
+_FIRST, _SECOND = np.zeros(1, np.int64), np.ones(1, np.int64)
+_NONE, _NO_MEANS = np.zeros(0), np.zeros((2, 0))
 # With one class so far, all rows with smaller values than this are called that.
 _LARGEST_VALUE, _LARGEST_SCORE = 1e6, 1e300
 _NORMAL_95 = 1.959963984540054  # standard errors on each side of a 95% interval
@@ -195,15 +197,11 @@ class LinearScorer(ClassifierMixin, Estimator, metaclass=ABCMeta):
         self, held: record.Record, weights: NDArray[np.float64], learner: int = 0, readout: int = 0
     ) -> Anchor:
         """Return the midpoint of the classes by a readout, whose weights these are, and its unit."""
-        level = held.level[learner, readout]
-        if held.origin.size:
-            negative, positive = self._buffer.means
-            middle, gap = self._origin() @ weights, (positive - negative) @ weights
-        else:
-            one, other = held.centre[learner, readout]
-            middle, gap = 0.5 * (one + other), other - one
-        unit = kernels.prequential.unit_from(float(gap), float(level))
-        return Anchor(float(middle), float(unit)) if np.isfinite(middle) else Anchor(0.0, 1.0)
+        means = self._buffer.means if held.origin.size else _NO_MEANS
+        level, centre = float(held.level[learner, readout]), held.centre[learner, readout]
+        if means.size and means.shape[1] != weights.size:
+            raise ValueError(f"There are {weights.size} weights, and means of {means.shape[1]}.")
+        return Anchor(*kernels.scores.anchor(means, weights, centre, level))
 
     def _origin(self) -> NDArray[np.float64]:
         """Return the midpoint of the class means, if there are any."""
@@ -228,7 +226,7 @@ class LinearScorer(ClassifierMixin, Estimator, metaclass=ABCMeta):
 
     def _numbers(self) -> NDArray[np.int64]:
         """Return the numbers of the learners, the leader's first."""
-        return _ONLY
+        return _FIRST
 
     def _mix(self) -> NDArray[np.float64]:
         """Return the weights of their readouts in what is served."""
@@ -258,23 +256,21 @@ class LinearScorer(ClassifierMixin, Estimator, metaclass=ABCMeta):
         if not seen.all():  # rows of the class that has come, as large as rows may well be
             reach = 1.0 + _LARGEST_VALUE * float(np.abs(self._weights()).sum())
             return float(np.sign(int(seen[1]) - int(seen[0]))) * min(reach, _LARGEST_SCORE)
-        share = (self._record.share if self._record.share.all() else seen) + 0.5
-        return self._intercept_at(self._log_odds(share, seen))
+        share = self._record.share if self._record.share.all() else seen
+        return self._intercept_at(share + 0.5, seen)
 
-    def _intercept_at(self, log_odds: float) -> float:
-        """Return the intercept with which zero is where the curve has these log odds."""
-        anchor, wanted = self._served_anchor(), log_odds - self._trend()
-        place = kernels.calibration.place_of(wanted, self._record.shape, self._record.curve)
+    def _intercept_at(self, counts: NDArray[np.float64], seen: NDArray[np.int64]) -> float:
+        """Return the intercept with which zero is where rows are called positive, by class counts."""
+        held, anchor, balanced = (
+            self._record,
+            self._served_anchor(),
+            self.operating_point == "balanced",
+        )
+        place = kernels.calibration.place_called(
+            counts, self._costs(seen), balanced, self._trend(), held.shape, held.curve
+        )
         intercept = -(anchor.middle + anchor.unit * place)
         return float(intercept) if np.isfinite(intercept) else 0.0
-
-    def _log_odds(self, counts: NDArray[Any], seen: NDArray[np.int64]) -> float:
-        """Return the log odds from which a row is called positive, by costs and class counts."""
-        balanced = self.operating_point == "balanced"
-        costs = self._costs(seen)
-        odds = counts[1] / counts[0] if balanced else 1.0
-        with np.errstate(divide="ignore"):
-            return float(np.clip(np.log(odds) + np.log(costs[0]) - np.log(costs[1]), -30.0, 30.0))
 
     def _costs(self, seen: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the costs of a wrong row of each class; a balanced point needs no balanced costs."""
@@ -300,7 +296,7 @@ class LinearScorer(ClassifierMixin, Estimator, metaclass=ABCMeta):
         share = 0.5 if balanced else None
         best = operating_point_of(positive, scores, weights, costs[0], costs[1], share)
         if balanced:
-            intercept = self._intercept_at(self._log_odds(seen, seen))
+            intercept = self._intercept_at(seen.astype(np.float64), seen)
             called = scores + intercept > 0.0
             gain = np.array([best.fpr, best.tpr]) - [
                 np.average(called[positive == label], weights=weights[positive == label])
@@ -401,7 +397,8 @@ class LinearScorer(ClassifierMixin, Estimator, metaclass=ABCMeta):
         X = held.now._check_rows(X, reset=False)
         raw = _product(X, held.weights)
         std = held.now._std(X) if with_std else None
-        return Judged(raw + held.intercept, std, expit(held.log_odds(raw)))
+        probabilities = kernels.calibration.probabilities(held.log_odds(raw))
+        return Judged(raw + held.intercept, std, probabilities[:, 1].copy())
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class.
@@ -424,11 +421,13 @@ class LinearScorer(ClassifierMixin, Estimator, metaclass=ABCMeta):
         ndarray of shape (n_samples, 2)
             The probabilities of the negative and of the positive class.
         """
+        found: NDArray[np.float64] = np.empty((1, 2))
+        if self.say_at_once("probabilities", X, found):
+            return found
         check_is_fitted(self)
         now = self._of_now()
         X = now._check_rows(X, reset=False)
-        positive = expit(now.log_odds(now._scores(X)))
-        return np.column_stack([1.0 - positive, positive])
+        return kernels.calibration.probabilities(now.log_odds(now._scores(X)))
 
     def log_odds(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the log odds of the positive class at scores before the intercept.
@@ -490,8 +489,30 @@ class LinearScorer(ClassifierMixin, Estimator, metaclass=ABCMeta):
         labels : ndarray of shape (n_samples,)
             One of the two labels for each row.
         """
+        score = np.empty(1)
+        if self.say_at_once("score", X, score):
+            return self.classes_[_SECOND if score[0] > 0.0 else _FIRST]
         positive = self.decision_function(X) > 0.0
         return self.classes_[positive.astype(np.int64)]
+
+    def say_at_once(self, what: str, X: Any, out: NDArray[np.float64]) -> bool:  # noqa: ARG002
+        """Write what is said of a plain row by one compiled call, if there is one.
+
+        Parameters
+        ----------
+        what : str
+            "score" or "probabilities".
+        X : object
+            A table of one row.
+        out : ndarray of shape (1,) or (1, 2)
+            Where it is written.
+
+        Returns
+        -------
+        bool
+            Whether it was. If not, the row is to be checked.
+        """
+        return False
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the area under the ROC curve.
@@ -524,7 +545,9 @@ def _product(X: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the product of each row with the weights, whatever rows are beside it."""
     if sp.issparse(X):
         return np.asarray(X @ weights)
-    scores: NDArray[np.float64] = np.einsum("ij,j->i", X, weights)
+    if X.shape[1] != weights.size:
+        raise ValueError(f"X has {X.shape[1]} features, and there are weights of {weights.size}.")
+    scores: NDArray[np.float64] = kernels.scores.products(read_only(X), read_only(weights))
     return scores
 
 

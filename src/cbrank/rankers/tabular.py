@@ -18,7 +18,7 @@ from cbrank.features.crosses import Evidence
 from cbrank.features.encoder import TableEncoder
 from cbrank.features.table import Table as Rows
 from cbrank.rankers import checks, growing, record, table_state
-from cbrank.rankers.base import Batch
+from cbrank.rankers.base import Batch, Ranker
 from cbrank.rankers.cbr import CBRanker
 from cbrank.rankers.scorer import LinearScorer
 from cbrank.rankers.table_state import FIRST, Waiting
@@ -195,6 +195,8 @@ class TabularRanker(CBRanker):
                 self._take_in_columns(row)
                 return self.partial_fit(row, [y], classes)
         return super().learn_one(x, y, classes)
+
+    learn_at_once, say_at_once = Ranker.learn_at_once, Ranker.say_at_once  # no cell is plain
 
     # Beginning ---------------------------------------------------------------------------------
 

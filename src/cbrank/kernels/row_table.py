@@ -1,0 +1,63 @@
+"""The table of addresses and sizes by which ``one_row`` takes rows, and what is kept from row to row."""
+
+import numpy as np
+
+from cbrank.kernels._pending import GROUP
+from cbrank.kernels._simd import WIDTH
+
+# What the table has: addresses of the arrays of a DenseBuffer, of a model, of a record up to its
+# `learned`, of other learners' models, stacked; of the numbers of all learners, of the weights of their
+# readouts, of room for notes, of `SETTINGS` and of the operating `POINT`; of a copy of the buffer and of
+# the row to learn; then sizes; then for each learner addresses of what its sweeps work on.
+BUFFER, MODEL, RECORD, OTHERS, NUMBERS, MIX, NOTES, SETTINGS, POINT, COPIED, ROW, SIZES = (
+    0, 6, 10, 27, 31, 32, 33, 34, 35, 36, 42, 43,
+)  # fmt: skip
+FEATURES, CAPACITY, SLOTS, LEARNERS, ROOM, BY_MEANS, PADDED = range(SIZES, SIZES + 7)
+WORK = SIZES + 7
+REACHES, MEAN, DUE, EACH = 11, 18, 20, 21  # places of what a learner's sweeps work on
+SEEN, MU, LAG, TALLY = BUFFER + 4, MODEL, MODEL + 2, MODEL + 3
+HELD, MEMORY_AT, POSITION, LEVEL = RECORD, RECORD + 2, RECORD + 7, RECORD + 8
+SHAPE, CURVE, ERRORS, SHARE = RECORD + 11, RECORD + 12, RECORD + 14, RECORD + 15
+# What a row is learned by: the fields of `Parameters` but for C, its weight by class, and for each learner
+# its C and the rows between two steps of forgetting, 0 if it forgets nothing.
+PHI, FORM, RESERVOIR, BALANCED, WEIGHTS, OWN = 0, 1, 2, 3, 4, 6
+# The intercept, if it is fixed, and else the costs of the classes and whether the point is balanced.
+FIXED, INTERCEPT, COSTS, BALANCED_POINT = 0, 1, 2, 4
+READOUTS = 2
+
+
+# What a sweep works on (see ``_awake``). To copy it for each call, as ``full`` does for many rows, would
+# take longer than one row takes: so the copies stay, and what a row changes is written to the model and to
+# the buffer as well.
+
+
+def copies(n_features: int, capacity: int) -> list[np.ndarray]:
+    """Return room for a copy of a buffer, all zero, which no buffer is, and for a row."""
+    D, counts = padded_length(n_features), [np.zeros(2, np.int64) for _ in range(3)]
+    rows, means, row = _aligned(2 * capacity, D), _aligned(2, D), _aligned(1, D)
+    return [rows, means, *counts, np.zeros(1, np.uint64), row]
+
+
+def workspace(n_features: int, capacity: int) -> list[np.ndarray]:
+    """Return the arrays that the sweeps of a learner work on."""
+    d, D, M = n_features, padded_length(n_features), capacity
+    return [
+        *(_aligned(*shape) for shape in ((D, D), (1, D), (GROUP, D), (GROUP + 1, D), (GROUP, D))),
+        *(np.zeros(GROUP), np.zeros(GROUP), np.zeros(GROUP, np.bool_), np.zeros(1, np.int64)),
+        *(np.arange(d), np.zeros(d + 1, np.int64)),
+        *(np.zeros(1, np.bool_), _aligned(1, D), np.zeros((2, M)), np.zeros((2, M))),
+        *(_aligned(2, D), _aligned(2, D), np.zeros(2)),
+        *(_aligned(1, D), _aligned(1, D), np.zeros(1, np.int64)),
+    ]
+
+
+def padded_length(n_features: int) -> int:
+    """Return how many numbers a row is stored in: see ``_pending.padded``."""
+    return max(2, -(-n_features // WIDTH)) * WIDTH
+
+
+def _aligned(rows: int, width: int) -> np.ndarray:
+    """Return a matrix of zeros that begins at a cache line."""
+    room = np.zeros(rows * width + WIDTH)
+    begin = -(room.ctypes.data // 8) % WIDTH
+    return room[begin : begin + rows * width].reshape(rows, width)
