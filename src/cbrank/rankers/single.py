@@ -203,6 +203,14 @@ def learn(ranker: "CBRanker", x: Any, y: Any) -> bool:
     -------
     bool
         Whether it has. If not, nothing has changed, and the row is to be checked.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cbrank import CBRanker
+    >>> ranker = CBRanker(C=1.0).partial_fit([[0.0], [1.0]], [0, 1])
+    >>> ranker.learn_at_once(np.array([np.nan]), 1)
+    False
     """
     own = ranker._own
     known, session = own.known, own.session
@@ -271,6 +279,14 @@ def say(ranker: "CBRanker", what: str, X: Any, out: NDArray[np.float64]) -> bool
     -------
     bool
         Whether it was. If not, the row is to be checked.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cbrank import CBRanker
+    >>> ranker = CBRanker(C=1.0).partial_fit([[0.0], [1.0]], [0, 1])
+    >>> ranker.say_at_once("score", np.array([[np.nan]]), np.empty(1))
+    False
     """
     if type(X) is not _Array or X.ndim != 2 or X.shape[0] != 1:
         return False
