@@ -14,9 +14,10 @@ from disturbances import everywhere
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from learners import assert_same
+from sklearn.exceptions import NotFittedError
 
 import cbrank
-from cbrank import AdditiveRanker, CBRanker, kernels
+from cbrank import AdditiveRanker, CBRanker, CBRankerCV, kernels
 from cbrank.datasets import load
 from cbrank.rankers.base import Ranker
 
@@ -223,6 +224,39 @@ def test_parameters_are_looked_at_before_each_row():
     one.decision_function(X[:1])  # scores are no matter of C
     with pytest.raises(ValueError, match="buffer_size was 'auto'"):
         one.set_params(C=0.1, buffer_size=7).learn_one(X[0], 0)
+
+
+@pytest.mark.parametrize(
+    ("own", "for_a_moment"),
+    [({"average": True}, {"average": False}), ({"forgetting": 0.01}, {"forgetting": 0.0})],
+)
+@pytest.mark.parametrize("C", [1.0, "auto"])
+def test_what_is_asked_under_other_parameters_leaves_no_trace(own, for_a_moment, C):
+    X, y = rows(140)
+    one, other = pair(X[:40], y[:40], C=C, **own)
+    for x, label in zip(X[40:], y[40:], strict=True):
+        one.learn_one(x, label)
+        with in_general():
+            other.learn_one(x, label)
+        one.set_params(**for_a_moment, operating_point="accuracy").predict_proba(X[:1])
+        one.set_params(**own, operating_point="balanced")
+    assert_same(one, other)
+    assert_say_the_same(one, other, X[:1])
+
+
+def test_costs_that_make_no_sense_matter_to_those_that_need_them():
+    X, y = rows(50)
+    one, other = pair(X, y, C=1.0)
+    one.set_params(class_weight={7: 1.0})
+    np.testing.assert_array_equal(one.predict_proba(X[:1]), other.predict_proba(X[:1]))
+
+
+def test_a_search_without_a_refit_has_nothing_to_say_of_one_row():
+    X, y = rows(80)
+    chosen = CBRankerCV(Cs=[0.5, 1.0], cv=2, random_state=0).fit(X, y)
+    chosen.set_params(refit=False).fit(X, y)
+    with pytest.raises(NotFittedError):
+        chosen.predict_proba(X[:1])
 
 
 def test_names_are_asked_for_as_ever():

@@ -19,11 +19,14 @@ import numpy as np
 from cbrank.kernels._awake import aligned
 from cbrank.kernels._jit import allocating_jit, jit
 from cbrank.kernels._pending import margin_of, multiply, subtract
-from cbrank.kernels._simd import WIDTH, fused, load, minus, splat, total
-from cbrank.kernels.confidence import EPSILON
+from cbrank.kernels._simd import WIDTH, fused, larger, load, minus, splat, total
+from cbrank.kernels.confidence import EPSILON, SMALLEST_VARIANCE
 from cbrank.kernels.vectors import centre
 
 _LARGEST = 1e300  # a reach beyond may have overflowed
+# Least variance that sizes go by. The floor of a variance may be above what an update leaves of it, by
+# `SMALLEST_VARIANCE` at the most: with this much, what is added for rounding covers that too.
+_LEAST = SMALLEST_VARIANCE / EPSILON
 
 
 class Reaches(NamedTuple):
@@ -52,9 +55,9 @@ def _sizes(x, product, variances):
     """Return x' Sigma x, and the size of its terms: the root of the sum of x_i^2 Sigma_ii."""
     square = size = none = splat(0.0)
     for i in range(0, x.size, WIDTH):
-        here = load(x, i)
+        here, variance = load(x, i), larger(load(variances, i), splat(_LEAST))
         square = fused(here, load(product, i), square)
-        size = fused(fused(here, here, none), load(variances, i), size)
+        size = fused(fused(here, here, none), variance, size)
     return total(square), math.sqrt(total(size))
 
 

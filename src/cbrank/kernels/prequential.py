@@ -312,7 +312,7 @@ def measure(  # type: ignore[no-untyped-def]
                     _pair_auc(places[k, r], orders[k, r], labels),
                     evidence[learners[k], r],
                 )
-                evidence[learners[k], r] = (old * before + new * auc) / (old + new)
+                evidence[learners[k], r] = min((old * before + new * auc) / (old + new), 1.0)
         weight[0] = old + new
     count_places(served, labels, counts, kept)
     shape[:] = find_shape(counts, shape)

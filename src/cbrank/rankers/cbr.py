@@ -160,10 +160,10 @@ class CBRanker(Ranker):
         wide = self._model.mu.size >= kernels.blocked.WORTHWHILE
         return bool(wide and self._buffer.rows.shape[1] >= kernels.blocked.FEWEST)
 
-    def _start(
+    def _set_up(
         self, n_features: int, classes: NDArray[Any], sparse: bool, random: np.random.RandomState
     ) -> None:
-        super()._start(n_features, classes, sparse, random)
+        super()._set_up(n_features, classes, sparse, random)
         for name in ("_halving", "_others"):
             self.__dict__.pop(name, None)
         if self.C == "auto":

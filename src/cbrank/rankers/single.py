@@ -6,9 +6,10 @@ next block, after a resize, a fit or a merge there are other tuples, and the ses
 lives in what a ranker does not share with copies, pickles and files.
 """
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Sequence
 from ctypes import addressof, c_char
-from functools import partial
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,9 +62,9 @@ class Session:
         self.settings, self.intercept, self.average = settings, ranker._intercept, ranker.average
         self.operating_point, weight = ranker.operating_point, ranker.class_weight
         self.class_weight = dict(weight) if isinstance(weight, dict) else weight
-        self.learn: Any = None
-        self.score: Any = None
-        self.probabilities: Any = None
+        # What can be done at once: the address of the table, or 0. Not the calls themselves: who walks
+        # through a model to tell its size would walk through Numba.
+        self.learn = self.score = self.probabilities = 0
         if not ranker._sparse and kernels.one_row.COMPILED:
             self._prepare(ranker)
 
@@ -93,13 +94,10 @@ class Session:
             self.arrays += [array for each in work for array in each]
             addresses = [_address(array) for each in work for array in each]
             self.table = np.append(self.table, addresses)
-            self.row, self.learn = (
-                copies[-1][0, :n_features],
-                partial(kernels.one_row.learn, _address(self.table)),
-            )
-        self.probabilities = partial(kernels.one_row.probabilities, _address(self.table))
+            self.row, self.learn = copies[-1][0, :n_features], _address(self.table)
+        self.probabilities = _address(self.table)
         if not np.isnan(point).any():
-            self.score = partial(kernels.one_row.score, _address(self.table))
+            self.score = self.probabilities
 
     def _note_addresses(self, first: int, arrays: Sequence[NDArray[Any]]) -> bool:
         """Note where arrays are, from the first place on, unless one is not as kernels want it."""
@@ -121,27 +119,35 @@ class Session:
             twin.arrays[place] = array
         twin.table[kernels.row_table.ROOM] = held.tested.size
         for name in ("learn", "score", "probabilities"):
-            call = getattr(self, name)
-            setattr(twin, name, None if call is None else partial(call.func, _address(twin.table)))
+            setattr(twin, name, getattr(self, name) and _address(twin.table))
         return twin
 
 
 def _renewed(ranker: "CBRanker") -> Session:
     """Return the session of a ranker as it is now, which becomes its own."""
     own, now = ranker._own, ranker._of_now()
-    before, session = own.session, None
+    before, session, known = own.session, None, own.known
+    if known is not None and not _is_as(known, now.__dict__):  # set otherwise, perhaps for a moment
+        known = None
     if (
         before is not None
-        and before.probabilities is not None
-        and before.settings is own.known
+        and before.probabilities
+        and before.settings is known
         and before.model is now._model
         and before.buffer is now._buffer
         and _serves(before, now.__dict__)
         and not hasattr(now, "_halving")
     ):
         session = before.with_record(now._record)
-    own.session = session = session or Session(now, own.known)
+    own.session = session = session or Session(now, known)
     return session
+
+
+def _is_as(known: "Settings", held: dict[str, Any]) -> bool:
+    """Say whether the parameters are those that settings were made of."""
+    return all(map(is_, known.read(held), known.values)) and (
+        known.class_weight is None or held["class_weight"] == known.class_weight
+    )
 
 
 def _serves(session: Session, held: dict[str, Any]) -> bool:
@@ -160,7 +166,9 @@ def _point_of(ranker: "CBRanker") -> NDArray[np.float64]:
     if ranker._intercept is not None:
         return np.array([1.0, ranker._intercept, 0.0, 0.0, balanced])
     by_counts = ranker.class_weight == "balanced" and not balanced
-    costs = np.full(2, np.nan) if by_counts else ranker._costs(ranker._buffer.seen)
+    costs = np.full(2, np.nan)
+    with contextlib.suppress(ValueError):  # weights of other classes: who needs them will say so
+        costs = costs if by_counts else ranker._costs(ranker._buffer.seen)
     return np.array([0.0, 0.0, *costs, balanced])
 
 
@@ -218,8 +226,7 @@ def learn(ranker: "CBRanker", x: Any, y: Any) -> bool:
         known is None
         or type(x) is not _Array
         or ranker._intercept is not None
-        or known.read(ranker.__dict__) != known.values
-        or (known.class_weight is not None and ranker.class_weight != known.class_weight)
+        or not _is_as(known, ranker.__dict__)
     ):
         return False
     if (
@@ -230,7 +237,7 @@ def learn(ranker: "CBRanker", x: Any, y: Any) -> bool:
         or session.model is not ranker._model
     ):
         session = _renewed(ranker)
-    if session.learn is None or x.shape != session.shape:
+    if not session.learn or x.shape != session.shape:
         return False
     if x.dtype is not _FLOAT and x.dtype.kind not in _NUMBERS:
         return False
@@ -240,7 +247,7 @@ def learn(ranker: "CBRanker", x: Any, y: Any) -> bool:
         return False
     session.row[...] = x
     try:
-        done = session.learn(label, False)
+        done = kernels.one_row.learn(session.learn, label, False)
         if done == _LAST:
             _learn_last(ranker, session.learn, label)
         return done != _REFUSED
@@ -248,9 +255,9 @@ def learn(ranker: "CBRanker", x: Any, y: Any) -> bool:
         own.turn += 1
 
 
-def _learn_last(ranker: "CBRanker", learn_row: Callable[[int, bool], int], label: int) -> None:
+def _learn_last(ranker: "CBRanker", address: int, label: int) -> None:
     """Learn the last row of a block, which is measured then."""
-    calls: list[Any] = [(learn_row, label, True)]
+    calls: list[Any] = [(kernels.one_row.learn, address, label, True)]
 
     def go_on() -> None:
         if calls:
@@ -291,7 +298,7 @@ def say(ranker: "CBRanker", what: str, X: Any, out: NDArray[np.float64]) -> bool
     if type(X) is not _Array or X.ndim != 2 or X.shape[0] != 1:
         return False
     session, held = ranker._own.session, ranker.__dict__
-    if "feature_names_in_" in held or "_record" not in held:
+    if "feature_names_in_" in held or "_model" not in held:
         return False
     if (
         session is None
@@ -301,11 +308,11 @@ def say(ranker: "CBRanker", what: str, X: Any, out: NDArray[np.float64]) -> bool
         or not _serves(session, held)
     ):
         session = _renewed(ranker)
-    call = getattr(session, what)
-    if call is None or X.shape != session.wide:
+    address = getattr(session, what)
+    if not address or X.shape != session.wide:
         return False
     if X.dtype is not _FLOAT or not X.flags.carray:
         if X.dtype.kind not in _NUMBERS:
             return False
         X = np.array(X, _FLOAT, order="C")
-    return bool(call(X, out))
+    return bool(getattr(kernels.one_row, what)(address, X, out))

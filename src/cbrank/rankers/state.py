@@ -123,10 +123,19 @@ class Stateful(Owner, LinearScorer):
     def _start(
         self, n_features: int, classes: NDArray[Any], sparse: bool, random: np.random.RandomState
     ) -> None:
+        """Begin with nothing learned; other threads see all of it or nothing."""
+        fresh = LinearScorer._of_now(self)
+        fresh._set_up(n_features, classes, sparse, random)
+        self._own.known = self._own.session = None
+        self.__dict__ = fresh.__dict__
+
+    def _set_up(
+        self, n_features: int, classes: NDArray[Any], sparse: bool, random: np.random.RandomState
+    ) -> None:
         seed = int(random.randint(1, 2**31 - 1)) * 2**31 + int(random.randint(2**31 - 1))
         capacity = self._capacity()
         self._sparse = sparse and not self.takes_dense_rows()
-        self._intercept = self._own.known = None
+        self._intercept = None
         self._model = self._new_model(n_features)
         if self._sparse:
             self._buffer = kernels.buffers.empty_sparse(capacity, seed)
@@ -161,6 +170,7 @@ class Stateful(Owner, LinearScorer):
         """
         with self._own.lock:
             self.__dict__.update(self._resized(n_features))
+            self._own.session = None  # it would keep what was before
 
     def _resized(self, n_features: int) -> dict[str, Any]:
         """Return the attributes of a ranker with that many features that differ."""

@@ -209,11 +209,11 @@ class TabularRanker(CBRanker):
             self.asked_pairs()  # refuse what is none at once, not when rows have waited
         self._waiting = Waiting(X.take(slice(0, 0)), np.zeros(0, np.int64), np.zeros(0))
 
-    def _start(
+    def _set_up(
         self, n_features: int, classes: NDArray[Any], sparse: bool, random: np.random.RandomState
     ) -> None:
         self._narrow = not sparse
-        super()._start(n_features, classes, sparse, random)
+        super()._set_up(n_features, classes, sparse, random)
 
     def _needs_matrix(self) -> bool:
         wanted: str = self.covariance
