@@ -9,7 +9,6 @@ lives in what a ranker does not share with copies, pickles and files.
 import contextlib
 from collections.abc import Sequence
 from ctypes import addressof, c_char
-from operator import is_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -144,10 +143,13 @@ def _renewed(ranker: "CBRanker") -> Session:
 
 
 def _is_as(known: "Settings", held: dict[str, Any]) -> bool:
-    """Say whether the parameters are those that settings were made of."""
-    return all(map(is_, known.read(held), known.values)) and (
-        known.class_weight is None or held["class_weight"] == known.class_weight
-    )
+    """Say whether the parameters are, or are equal to, those that settings were made of."""
+    try:
+        return known.read(held) == known.values and (
+            known.class_weight is None or held["class_weight"] == known.class_weight
+        )
+    except ValueError:  # an array, which is neither equal nor not
+        return False
 
 
 def _serves(session: Session, held: dict[str, Any]) -> bool:
@@ -311,8 +313,10 @@ def say(ranker: "CBRanker", what: str, X: Any, out: NDArray[np.float64]) -> bool
     address = getattr(session, what)
     if not address or X.shape != session.wide:
         return False
-    if X.dtype is not _FLOAT or not X.flags.carray:
+    if X.dtype != _FLOAT:
         if X.dtype.kind not in _NUMBERS:
             return False
         X = np.array(X, _FLOAT, order="C")
+    elif not X.flags.carray:  # kernels are compiled for rows that can be written to
+        X = X.copy()
     return bool(getattr(kernels.one_row, what)(address, X, out))
