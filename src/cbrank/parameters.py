@@ -277,7 +277,7 @@ def eta(of: str) -> Parameter:
 
 # Rows of each class that a buffer of size "auto" keeps, once so many rows have come, and so many of the rarer
 # class: few rows have much to tell one another, many make pairs enough by themselves (docs/defaults.md). With
-# a number for C it begins with the second.
+# a number for C it begins with the second. The last two are for rows in random order.
 BUFFER_SIZES = ((0, 0, 200), (1024, 0, 50), (4096, 256, 20), (16384, 1024, 10))
 
 
@@ -328,9 +328,9 @@ CBR: Table = (
         "buffer_size",
         (COUNT, "auto"),
         "auto",
-        'Rows kept of each class. With "auto" they are 50, 20 once 4,096 rows have come, 256 of them of '
-        'the rarer class, and 10 after four times as many; where C is "auto" too, 200 until 1,024 rows '
-        "have come.",
+        'Rows kept of each class. With "auto" they are 50, and where `fit` has shuffled the rows 20 once '
+        "4,096 have come, 256 of them of the rarer class, and 10 after four times as many; where C is "
+        '"auto" too, 200 until 1,024 rows have come.',
     ),
     Parameter(
         "policy",

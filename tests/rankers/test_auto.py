@@ -60,6 +60,19 @@ def test_the_better_half_goes_on():
         np.testing.assert_array_equal(paths[after][left_out], paths[before][left_out])
 
 
+def test_the_buffer_shrinks_further_where_rows_are_in_random_order_and_not_in_a_stream():
+    X, y = real("magic04", 5000)
+    end = next(end for end in blocks(5000) if end >= 4096)
+    for C in (2.0**-4, "auto"):
+        assert CBRanker(C=C, random_state=0).fit(X[:end], y[:end])._buffer.size.tolist() == [20, 20]
+        assert auto(C=C).partial_fit(X[:end], y[:end])._buffer.size.tolist() == [50, 50]
+    rare = np.sort(np.r_[np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:200]])
+    X, y = np.tile(X[rare], (4, 1)), np.tile(y[rare], 4)
+    assert CBRanker(C=0.1, random_state=0).fit(X[:5000], y[:5000])._buffer.size.tolist() == [20, 20]
+    few = np.r_[np.flatnonzero(y == 0)[:4400], np.flatnonzero(y == 1)[:200]]
+    assert CBRanker(C=0.1, random_state=0).fit(X[few], y[few])._buffer.size.tolist() == [50, 50]
+
+
 @pytest.mark.parametrize("policy", ["fifo", "reservoir"])
 @pytest.mark.parametrize(
     ("covariance", "rows"),

@@ -39,6 +39,9 @@ _LIKELIEST = -4.0  # best over the benchmark sets (docs/defaults.md): the neares
 # with one that forgets nothing is best, or nearly, with the least of these. To let it rest while it is behind
 # would halve the work of a stream that stays the same, and lost 0.03 on electricity prices, which do not.
 FORGETS = 0.001
+# Rows of each class that are kept in a stream however long it is: with fewer, a ranker follows a change more
+# slowly (docs/defaults.md). Rows in random order do not change.
+LEAST_IN_A_STREAM = 50
 # Difference of two AUCs that makes one readout weigh e times the other. Between 0.005 and 0.02 nothing
 # changes by more than chance (docs/defaults.md).
 _TEMPERATURE = 0.01
@@ -258,6 +261,8 @@ def _buffer(ranker: "CBRanker") -> Any:
         return ranker._buffer
     seen, reservoir = ranker._buffer.seen, ranker.policy == "reservoir"
     kept = buffer_size_after(int(seen.sum()), int(seen.min()))
+    if not record.shuffled(ranker._record):
+        kept = max(kept, LEAST_IN_A_STREAM)
     return kernels.buffers.with_fewer(ranker._buffer, kept, reservoir=reservoir)
 
 
