@@ -65,7 +65,8 @@ def test_the_buffer_shrinks_further_where_rows_are_in_random_order_and_not_in_a_
     end = next(end for end in blocks(5000) if end >= 4096)
     for C in (2.0**-4, "auto"):
         assert CBRanker(C=C, random_state=0).fit(X[:end], y[:end])._buffer.size.tolist() == [20, 20]
-        assert auto(C=C).partial_fit(X[:end], y[:end])._buffer.size.tolist() == [50, 50]
+        stream = CBRanker(C=C, random_state=0).partial_fit(X[:end], y[:end])
+        assert stream._buffer.size.tolist() == [50, 50]
     rare = np.sort(np.r_[np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:200]])
     X, y = np.tile(X[rare], (4, 1)), np.tile(y[rare], 4)
     assert CBRanker(C=0.1, random_state=0).fit(X[:5000], y[:5000])._buffer.size.tolist() == [20, 20]
