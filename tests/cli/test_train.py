@@ -31,7 +31,7 @@ def test_training_on_text_prints_what_it_learned_and_leaves_a_model(here):
     assert out == (
         "Learned from 16,884 rows, 3,501 of them positive (20.74%), labelled '1', 5 features, C 0.5.\n"
         "AUC 0.9456 (0.9403 to 0.9509) on rows before they were learned from; on the last ones "
-        "0.9489 (0.9347 to 0.9631).\n"
+        "0.9489 (0.9346 to 0.9631).\n"
         "Model: m\n"
     )
     assert err == ""
