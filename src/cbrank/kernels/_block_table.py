@@ -97,7 +97,7 @@ def place(table, row, x):
 
 @jit
 def measure(table, row):
-    """Compute the size of a row and an upper bound of its norm, rounding included as in ``full``."""
+    """Compute the size of a row and an upper bound of its norm, rounding included as in ``_reaches``."""
     square, size = 0.0, 0.0
     for i in range(table.variances.size):
         square += table.T[row, i] * table.P[row, i]

@@ -48,7 +48,8 @@ def jit(function: Function, **others: Any) -> Function:
     """Compile a function that kernels call into those that call it.
 
     It borrows its arrays: no references are counted, which in a sweep over rows of fifty numbers would
-    take longer than all else. So it can neither make arrays nor return any. To pass arrays, each of
+    take longer than all else. So it cannot make arrays, and returns views only to functions that count
+    none either. To pass arrays, each of
     which is seven numbers and more, would take as long; hence no calls are left.
     """
     return allocating_jit(function, **{"_nrt": False, "forceinline": True} | others)

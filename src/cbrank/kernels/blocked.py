@@ -254,7 +254,8 @@ def _meet(table, x, b, new, old, first, size, sign, C, phi, model, boost):
 def _sweep(table, x, new, others, first, size, oldest, k, sign, C, phi, model, boost):
     """Pair the row x with buffered ones, from the k-th oldest on; return where it had to stop.
 
-    Pairs are skipped by the triangle bound of ``full``, less what rounding may hide in the scores.
+    With |z| = sqrt(z' Sigma z), |x - b| <= |x - r| + |b - r| for the origin r: a pair whose margin is at
+    least phi times that, less what rounding may hide in the scores, meets its constraint.
     """
     while k < size and not table.worn[0]:
         slot = (oldest + k) % size

@@ -4,7 +4,7 @@
 the covariance's beta to a precision. "precision" adds alpha phi / sqrt(u) instead, as the
 derivation with a diagonal precision gives. "drop" is the diagonal of the full update.
 
-Pairs that meet their constraint are skipped by the triangle bound of ``full``. Precisions only
+Pairs that meet their constraint are skipped by the triangle bound of ``blocked``. Precisions only
 grow, so that the norm of a buffered row, computed once in a call, stays an upper bound; narrowing,
 too, makes norms smaller where there are no covariances.
 """

@@ -1,8 +1,9 @@
-"""One row at a time: learned and tested, or scored, by one call that takes the address of a table of addresses.
+"""One row at a time: learned and tested, or scored, by one call with a table of addresses.
 
 The table stands for some thirty arrays, which would take longer to be handed over than the row to be
-learned. A row that is not plainly in order is left alone (a number is not finite, a weight is asleep, a learner forgets): the call says so, and the general kernels or the checks before
-them see to it. They give the same numbers to the last bit.
+learned. A row that is not plainly in order is left alone (a number is not finite, a weight is asleep, a
+learner is to forget now): the call says so, and the general kernels or the checks before them see to it.
+They give the same numbers to the last bit.
 """
 
 import math
