@@ -5,13 +5,13 @@
 The first table is of short streams: one pass over 80% of at most 4,000 rows, AUC on the rest, mean over ten
 random splits and seven sets. The sets of the first column had a say in the choice, those of the second had
 none. The second table is of many rows: for sets in random order, of which some have had most positive rows left
-out, the AUC on 50,000 rows after a `fit` of as many as 100,000; for streams in time order, as if they had no least
-number of rows kept, the mean AUC of windows of 1,000 rows that were scored before they were learned from, the first
-quarter left out.
+out, the AUC on 50,000 rows after a `fit` of as many as 100,000, once with curves and crosses; for streams, the mean
+AUC of windows of 1,000 rows that were scored before they were learned from, the first quarter left out.
 """
 
 import os
 import sys
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
@@ -21,11 +21,11 @@ from joblib import Parallel, delayed
 from sklearn.metrics import roc_auc_score
 
 import cbrank
-from cbrank import CBRanker, datasets, parameters
+from cbrank import AdditiveRanker, CBRanker, datasets, parameters
 from cbrank.rankers import halving
 from cbrank.rankers.halving import Arms
 
-SPLITS, ROWS, CHUNK, WINDOW = 10, 4000, 20, 1000
+SPLITS, ROWS, SEEDS, CHUNK, WINDOW = 10, 4000, 3, 20, 1000
 SHORT = [
     ["glass", "german", "svmguide4", "heart", "diabetes", "vehicle", "spambase"],
     ["ionosphere", "svmguide3", "australian", "segment", "magic04", "cod-rna", "covtype"],
@@ -36,13 +36,16 @@ LEARNERS = {
     "-10, -7, -4, -1, 2": (-10, -7, -4, -1, 2),
     "-10, -6, -2, 2": (-10, -6, -2, 2),
 }
+FEWER = parameters.IF_STEADY
 BUFFERS = {
-    "200, 50, 20, 10": parameters.BUFFER_SIZES,
-    "200, 50": parameters.BUFFER_SIZES[:2],
-    "20 and 10 twice as late": ((0, 0, 200), (1024, 0, 50), (8192, 512, 20), (32768, 2048, 10)),
-    "20 and 10 twice as soon": ((0, 0, 200), (1024, 0, 50), (2048, 128, 20), (8192, 512, 10)),
-    "20 and 10 by rows alone": ((0, 0, 200), (1024, 0, 50), (4096, 0, 20), (16384, 0, 10)),
-    "5 in the end": (*parameters.BUFFER_SIZES, (32768, 2048, 5)),
+    "as it is": {},
+    "50 however many rows": {"IF_STEADY": ()},
+    "fewer twice as late": {"IF_STEADY": tuple((2 * n, 2 * rare, M) for n, rare, M in FEWER)},
+    "fewer twice as soon": {"IF_STEADY": tuple((n // 2, rare // 2, M) for n, rare, M in FEWER)},
+    "fewer by rows alone": {"IF_STEADY": tuple((n, 0, M) for n, _, M in FEWER)},
+    "fewer however many weights": {"_WEIGHTS": 10**9},
+    "at the least 10": {"IF_STEADY": FEWER[:2]},
+    "fewer where things change too": {"always": True},
 }
 MIXED = [("covtype", None), ("cod-rna", None), ("covtype", 0.02), ("covtype", 0.002)]
 IN_TIME = {"elec": "1", "weather": "1", "adult": ">50K", "covtype": ""}
@@ -60,7 +63,18 @@ def short(name, exponents, run):
         return roc_auc_score(y[rest], ranker.decision_function(X[rest]))
 
 
-def mixed(name, share, sizes, seed):
+@contextmanager
+def changed(*, always=False, **rule):
+    """Let buffers shrink by another rule for a while, or `always` as if nothing ever changed."""
+    with ExitStack() as stack:
+        for name, value in rule.items():
+            stack.enter_context(patch.object(parameters, name, value))
+        if always:
+            stack.enter_context(patch.object(halving, "_is_steady", lambda *_: True))
+        yield
+
+
+def mixed(name, share, rule, seed, ranker=CBRanker):
     """Return the AUC after a long stream in random order, with this share of positive rows."""
     X, y, _ = datasets.load(name)
     random = np.random.RandomState(seed)
@@ -69,9 +83,9 @@ def mixed(name, share, sizes, seed):
         positive, negative = order[y[order] == 1], order[y[order] == 0]
         order = random.permutation(np.r_[positive[: int(110_000 * share)], negative[:109_000]])
     learn, rest = order[50_000:150_000], order[:50_000]
-    with patch.object(parameters, "BUFFER_SIZES", sizes):
-        ranker = CBRanker(random_state=seed).fit(X[learn], y[learn])
-        return roc_auc_score(y[rest], ranker.decision_function(X[rest]))
+    with changed(**rule):
+        fitted = ranker(random_state=seed).fit(X[learn], y[learn])
+        return roc_auc_score(y[rest], fitted.decision_function(X[rest]))
 
 
 def table(name):
@@ -85,14 +99,11 @@ def table(name):
     return pd.get_dummies(frame).astype(float).fillna(0.0).to_numpy(), y
 
 
-def in_time(name, sizes):
+def in_time(name, rule):
     """Return the mean AUC of the windows of a stream in time order."""
     X, y = table(name)
     scores = np.zeros(len(y))
-    with (
-        patch.object(parameters, "BUFFER_SIZES", sizes),
-        patch.object(halving, "LEAST_IN_A_STREAM", 0),
-    ):
+    with changed(**rule):
         ranker = CBRanker(random_state=0)
         for begin in range(0, len(y), CHUNK):
             rows = slice(begin, begin + CHUNK)
@@ -126,19 +137,16 @@ def difference(aucs, gaps):
 def print_buffers(parallel):
     """Print the table of long streams."""
     names = [name if share is None else f"{name}, {share:.1%} positive" for name, share in MIXED]
-    print(
-        "\n| rows kept | " + " | ".join([*names, *(f"{name}, in time" for name in IN_TIME)]) + " |"
-    )
-    print("|---" * (len(names) + len(IN_TIME) + 1) + "|")
-    for words, sizes in BUFFERS.items():
-        tasks = [delayed(mixed)(*each, sizes, seed) for each in MIXED for seed in range(3)]
-        tasks += [delayed(in_time)(name, sizes) for name in IN_TIME]
-        found = parallel(tasks)
-        cells = [
-            *np.reshape(found[: 3 * len(MIXED)], (-1, 3)).mean(axis=1),
-            *found[3 * len(MIXED) :],
-        ]
-        print(f"| {words} | " + " | ".join(f"{auc:.4f}" for auc in cells) + " |")
+    names += ["covtype, curves and crosses", *(f"{name}, in time" for name in IN_TIME)]
+    print("\n| rows kept | " + " | ".join(names) + " |")
+    print("|---" * (len(names) + 1) + "|")
+    for words, rule in BUFFERS.items():
+        tasks = [delayed(mixed)(*each, rule, seed) for each in MIXED for seed in range(SEEDS)]
+        tasks += [delayed(mixed)("covtype", None, rule, 0, AdditiveRanker)]
+        tasks += [delayed(in_time)(name, rule) for name in IN_TIME]
+        found, many = parallel(tasks), SEEDS * len(MIXED)
+        cells = [*np.reshape(found[:many], (-1, SEEDS)).mean(axis=1), *found[many:]]
+        print(f"| {words} | " + " | ".join(f"{auc:.4f}" for auc in cells) + " |", flush=True)
 
 
 def main():
@@ -146,7 +154,7 @@ def main():
         print_learners(parallel)
         print_buffers(parallel)
     print(
-        f"\ncbrank {cbrank.__version__}, NumPy {np.__version__}; mixed streams: mean of 3 orders."
+        f"\ncbrank {cbrank.__version__}, NumPy {np.__version__}; mixed streams: mean of {SEEDS} orders, one of curves and crosses."
     )
 
 

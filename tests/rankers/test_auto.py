@@ -11,7 +11,8 @@ from record_oracles import blocks
 from scipy import sparse
 
 import cbrank
-from cbrank import CBRanker
+from cbrank import CBRanker, kernels
+from cbrank.rankers.halving import left_after_cut
 from cbrank.rankers.record import rows_left
 
 
@@ -60,18 +61,75 @@ def test_the_better_half_goes_on():
         np.testing.assert_array_equal(paths[after][left_out], paths[before][left_out])
 
 
-def test_the_buffer_shrinks_further_where_rows_are_in_random_order_and_not_in_a_stream():
+@pytest.mark.parametrize("best", range(5))
+def test_those_next_to_the_best_go_on(best):
+    X, y = real("german", 20)
+    halving = auto().partial_fit(X, y)._halving
+    others = [number for number in (4, 3, 0, 1, 2) if number != best]
+    kept = left_after_cut(halving, np.array([best, *others])).tolist()
+    wanted = {number for number in (best - 1, best, best + 1) if 0 <= number < 5}
+    assert len(kept) == 3
+    assert kept[0] == best
+    assert wanted <= {*kept}
+
+
+def test_the_buffer_shrinks_further_while_things_stay_the_same():
     X, y = real("magic04", 5000)
     end = next(end for end in blocks(5000) if end >= 4096)
     for C in (2.0**-4, "auto"):
         assert CBRanker(C=C, random_state=0).fit(X[:end], y[:end])._buffer.size.tolist() == [20, 20]
+        # Only with C="auto" is there a learner that forgets, which tells whether they do.
         stream = CBRanker(C=C, random_state=0).partial_fit(X[:end], y[:end])
-        assert stream._buffer.size.tolist() == [50, 50]
+        assert stream._buffer.size.tolist() == [20 if C == "auto" else 50] * 2
     rare = np.sort(np.r_[np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:200]])
     X, y = np.tile(X[rare], (4, 1)), np.tile(y[rare], 4)
     assert CBRanker(C=0.1, random_state=0).fit(X[:5000], y[:5000])._buffer.size.tolist() == [20, 20]
     few = np.r_[np.flatnonzero(y == 0)[:4400], np.flatnonzero(y == 1)[:200]]
     assert CBRanker(C=0.1, random_state=0).fit(X[few], y[few])._buffer.size.tolist() == [50, 50]
+    wide = np.random.RandomState(0).randn(5000, 100)
+    assert CBRanker(C=0.1).fit(wide, wide[:, 0] > 0)._buffer.size.tolist() == [50, 50]
+
+
+@pytest.mark.parametrize(
+    ("covariance", "rows"), [("full", np.asarray), ("diagonal", sparse.csr_array)]
+)
+def test_the_buffer_grows_again_where_things_change(rows, covariance):
+    X, y = real("magic04", 6800, scaling="standard")
+    y[4800:] = 1 - y[4800:]
+    ranker = auto(covariance=covariance)
+    for begin in range(0, len(y), 100):
+        part = slice(begin, begin + 100)
+        ranker.partial_fit(rows(X[part]), y[part], classes=[0, 1])
+        if begin == 4700:
+            assert ranker._buffer.size.tolist() == [20, 20]
+            gone_on = copy.deepcopy(ranker).partial_fit(rows(X[4800:]), y[4800:])
+    assert ranker._halving.alive[0] == ranker._halving.forgetful
+    assert ranker._buffer.size.tolist() == [50, 50]
+    assert_same(ranker, gone_on, rtol=1e-9, atol=1e-12)
+    labels, held = ranker.buffered_rows()
+    held = held.toarray() if sparse.issparse(held) else held
+    for label in (0, 1):
+        latest = X[y == label][-50:]
+        np.testing.assert_array_equal(np.sort(held[labels == label], 0), np.sort(latest, 0))
+
+
+@pytest.mark.parametrize("capacity", [1, 2, 3, 5])
+def test_a_queue_with_other_room_holds_the_latest_rows_in_order(capacity):
+    X = np.arange(1.0, 11.0).reshape(-1, 1)
+    for seen in range(1, len(X)):
+        queue = CBRanker(C=1.0, buffer_size=3).partial_fit(
+            X[:seen], np.zeros(seen, int), classes=[0, 1]
+        )
+        changed = kernels.buffers.with_room(queue._buffer, capacity, reservoir=False)
+        size = changed.size[0]
+        assert size == min(seen, 3, capacity)
+        assert changed.rows.shape == (2, capacity, 1)
+        order = (changed.oldest[0] + np.arange(size)) % capacity
+        np.testing.assert_array_equal(changed.rows[0, order], X[seen - size : seen])
+        assert changed.seen.tolist() == [seen, 0]
+        # A reservoir with more room would take in the next rows at once, and be no sample of all.
+        changed = kernels.buffers.with_room(queue._buffer, capacity, reservoir=True)
+        assert changed.rows.shape == (2, min(capacity, 3), 1)
 
 
 @pytest.mark.parametrize("policy", ["fifo", "reservoir"])

@@ -179,7 +179,7 @@ def run_cbr(
 ) -> SimpleNamespace:
     """Run Algorithm 1; `pair(z, sign, C_t)` updates `mu` in place and says whether it fired.
 
-    `forget(k)` leaves a share k of the evidence, at every so many rows that a quarter of
+    `forget(k)` leaves a share k of the evidence, at every so many rows that half of
     1 / forgetting has gone by, 64 at least; the average then counts 4 / forgetting rows at most.
     """
     kind = np.dtype(dtype).type
@@ -201,7 +201,7 @@ def run_cbr(
 
         average += kind(p + 1) / kind(averaged + p + 1) * (mu - average)
         averaged += 1
-        every = max(64, math.floor(0.25 / forgetting)) if forgetting else math.inf
+        every = max(64, math.floor(0.5 / forgetting)) if forgetting else math.inf
         if forget and sum(counts) % every == 0:
             forget((1 - forgetting) ** every)
             averaged = min(averaged, math.floor(4 / forgetting))

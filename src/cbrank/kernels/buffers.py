@@ -81,21 +81,25 @@ def widened(buffer: SparseBuffer, width: int) -> SparseBuffer:
     return SparseBuffer(values, indices, *(array.copy() for array in buffer[2:]))
 
 
-def with_fewer(
+def with_room(
     buffer: DenseBuffer | SparseBuffer, capacity: int, *, reservoir: bool
 ) -> DenseBuffer | SparseBuffer:
-    """Return a buffer with room for `capacity` rows of each class: the latest.
+    """Return a buffer with room for `capacity` rows of each class, with the latest rows that it has.
 
-    Of a reservoir they are those of the first slots, which are as uniform a sample as all.
+    Of a reservoir they are those of the first slots, which are as uniform a sample as all. With more room
+    it would be none: the next rows would come in at once.
     """
     before = buffer[0].shape[1]
-    if before <= capacity:
+    if before == capacity or (before < capacity and reservoir):
         return buffer
-    size = np.minimum(buffer.size, capacity)
+    size, slots = np.minimum(buffer.size, capacity), np.arange(min(before, capacity))
     skipped = 0 if reservoir else buffer.oldest + buffer.size - size
-    slots = (np.arange(capacity) + np.reshape(skipped, (-1, 1))) % before
-    of_rows = {"rows", "values", "indices", "length"} & set(buffer._fields)
-    changed = {name: getattr(buffer, name)[[[0], [1]], slots] for name in of_rows}
+    held = (slots + np.reshape(skipped, (-1, 1))) % before
+    changed = {}
+    for name in {"rows", "values", "indices", "length"} & set(buffer._fields):
+        array = getattr(buffer, name)
+        changed[name] = np.zeros((2, capacity, *array.shape[2:]), array.dtype)
+        changed[name][:, : slots.size] = array[[[0], [1]], held]
     return buffer._replace(size=size, oldest=np.zeros(2, np.int64), **changed)
 
 

@@ -55,7 +55,7 @@ def _equally_wide(buffers: list[Any]) -> list[Any]:
 def _equally_long(buffers: list[Any], reservoir: bool) -> list[Any]:
     """Return buffers of as many slots as the shortest has."""
     fewest = min(buffer[0].shape[1] for buffer in buffers)
-    return [kernels.buffers.with_fewer(buffer, fewest, reservoir=reservoir) for buffer in buffers]
+    return [kernels.buffers.with_room(buffer, fewest, reservoir=reservoir) for buffer in buffers]
 
 
 def _mean_rows(buffers: Sequence[Any], label: int, known: int) -> Any:

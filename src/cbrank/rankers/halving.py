@@ -39,9 +39,6 @@ _LIKELIEST = -4.0  # best over the benchmark sets (docs/defaults.md): the neares
 # with one that forgets nothing is best, or nearly, with the least of these. To let it rest while it is behind
 # would halve the work of a stream that stays the same, and lost 0.03 on electricity prices, which do not.
 FORGETS = 0.001
-# Rows of each class that are kept in a stream however long it is: with fewer, a ranker follows a change more
-# slowly (docs/defaults.md). Rows in random order do not change.
-LEAST_IN_A_STREAM = 50
 # Difference of two AUCs that makes one readout weigh e times the other. Between 0.005 and 0.02 nothing
 # changes by more than chance (docs/defaults.md).
 _TEMPERATURE = 0.01
@@ -152,21 +149,36 @@ def ranked(halving: Halving, evidence: Floats, readouts: Places) -> Places:
     return alive[np.lexsort((alive, unlikely, -weight))]
 
 
-def is_due(seen: Places, halving: Halving, begun: int) -> bool:
-    """Say whether the next cut is now, if so many learners have begun."""
-    left, doubled = begun, 1
+def is_due(ranker: "CBRanker", halving: Halving) -> bool:
+    """Say whether the next cut is now."""
     learners = int((halving.alive != halving.forgetful).sum())
-    while left > max(learners, 1):
+    if learners <= 1:
+        return False
+    seen, left, doubled = ranker._buffer.seen, ranker._begun(), 1
+    while left > learners:
         left, doubled = (left + 1) // 2, 2 * doubled
-    enough = seen.sum() >= doubled * FIRST_CUT and seen.min() >= doubled * FEWEST_RARE
-    return learners > 1 and bool(enough)
+    return bool(seen.sum() >= doubled * FIRST_CUT and seen.min() >= doubled * FEWEST_RARE)
 
 
-def left_after(order: Places, cut: bool, forgetful: int) -> Places:
-    """Return the numbers of the learners that go on, given all of them in order."""
-    choosing = order[order != forgetful]
-    kept = choosing[: (choosing.size + 1) // 2] if cut else choosing
-    return order[np.isin(order, np.append(kept, forgetful))]
+def left_after_cut(halving: Halving, order: Places) -> Places:
+    """Return the numbers of the learners that go on, given all of them in order.
+
+    Beside the best, those with the next larger and the next smaller C go on first: a large C is ahead at the
+    beginning of many streams, and falls behind later.
+    """
+    choosing = _neighbours_first(halving, order[order != halving.forgetful])
+    kept = choosing[: (choosing.size + 1) // 2]
+    return order[np.isin(order, np.append(kept, halving.forgetful))]
+
+
+def _neighbours_first(halving: Halving, order: Places) -> Places:
+    """Return numbers of learners in order, but for those next to the best, which come after it."""
+    ratios = halving.C[order] / halving.C[order[0]]
+    alike = halving.reach[order] == halving.reach[order[0]]
+    above, below = ratios[alike & (ratios > 1.0)], ratios[alike & (ratios < 1.0)]
+    next_to = [1.0, above.min(initial=np.inf), below.max(initial=0.0)]
+    first = alike & np.isin(ratios, next_to)
+    return np.concatenate([order[first], order[~first]])
 
 
 def end_block(ranker: "CBRanker") -> None:
@@ -175,18 +187,19 @@ def end_block(ranker: "CBRanker") -> None:
     halving: Halving | None = getattr(ranker, "_halving", None)
     if halving is None:
         after = _next(ranker, measured, None, ranker._learners())
-        uninterrupted([(ranker.__dict__.update, {"_record": after, "_buffer": _buffer(ranker)})])
+        buffer = _buffer(ranker, record.shuffled(measured))
+        uninterrupted([(ranker.__dict__.update, {"_record": after, "_buffer": buffer})])
         return
     models = dict(ranker._learners())
     order = ranked(halving, measured.evidence, ranker._readouts())
-    cut = is_due(ranker._buffer.seen, halving, ranker._begun())
-    leader, kept = int(order[0]), left_after(order, cut, halving.forgetful)
+    leader = int(order[0])
+    kept = left_after_cut(halving, order) if is_due(ranker, halving) else order
     if _wants_forgetful(ranker, halving):
         models[halving.forgetful] = models[leader]
         halving = with_learner(halving, halving.forgetful, leader, FORGETS)
         measured = like(measured, halving.forgetful, leader)
         kept = np.append(kept, halving.forgetful)
-    new: dict[str, Any] = {"_buffer": _buffer(ranker)}
+    new: dict[str, Any] = {"_buffer": _buffer(ranker, _is_steady(measured, halving, leader))}
     calls: list[Any] = []
     if set(kept.tolist()) == set(halving.alive.tolist()):
         alive, place = halving.alive.copy(), int(np.flatnonzero(halving.alive == leader)[0])
@@ -255,15 +268,20 @@ def _exchange(leading: Any, other: Any) -> list[Any]:
     return calls
 
 
-def _buffer(ranker: "CBRanker") -> Any:
-    """Return the buffer, with fewer rows once there have been many if its size is "auto"."""
+def _buffer(ranker: "CBRanker", steady: bool) -> Any:
+    """Return the buffer, with room for as many rows as are wanted now if its size is "auto"."""
     if ranker.buffer_size != "auto":
         return ranker._buffer
-    seen, reservoir = ranker._buffer.seen, ranker.policy == "reservoir"
-    kept = buffer_size_after(int(seen.sum()), int(seen.min()))
-    if not record.shuffled(ranker._record):
-        kept = max(kept, LEAST_IN_A_STREAM)
-    return kernels.buffers.with_fewer(ranker._buffer, kept, reservoir=reservoir)
+    seen, weights = ranker._buffer.seen, int(np.count_nonzero(ranker._record.held))
+    wanted = buffer_size_after(int(seen.sum()), int(seen.min()), weights, steady=steady)
+    kept, reservoir = min(wanted, ranker._capacity()), ranker.policy == "reservoir"
+    return kernels.buffers.with_room(ranker._buffer, kept, reservoir=reservoir)
+
+
+def _is_steady(measured: record.Record, halving: Halving, leader: int) -> bool:
+    """Say whether things stay the same: rows are in random order, or to forget does worse than not to."""
+    ahead = halving.forgetful in halving.alive and leader != halving.forgetful
+    return record.shuffled(measured) or ahead
 
 
 # Rows that all learners take ----------------------------------------------------------------------
