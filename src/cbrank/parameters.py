@@ -299,7 +299,7 @@ def buffer_size_after(rows: int, of_rarer: int, weights: int, *, steady: bool) -
     50
     """
     times = max(1.0, weights / _WEIGHTS) ** 2
-    steps = [*BUFFER_SIZES]
+    steps: list[tuple[float, float, int]] = [*BUFFER_SIZES]
     if steady:
         steps += [(least * times, rare * times, kept) for least, rare, kept in IF_STEADY]
     return next(kept for least, rare, kept in reversed(steps) if rows >= least and of_rarer >= rare)
