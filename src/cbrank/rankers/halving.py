@@ -1,4 +1,4 @@
-"""What a ranker with C="auto" decides within the pass: C, forgetting, mean or average.
+"""What a ranker with C="auto" decides within the pass: C, forgetting, mean or average, rows kept.
 
 Such a ranker has several learners that share rows and buffers and differ in C. After each block of
 rows the AUC of each readout of each learner, on rows that it had not learned from, is known
