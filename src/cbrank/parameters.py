@@ -327,10 +327,10 @@ CBR: Table = (
         "auto",
         "Largest step of a pair: how far one pair may move the mean. "
         'With "auto", C is chosen within the pass by successive halving: learners with C from 2^-12 '
-        "to 2^4 share the rows and the buffers. After 512 rows and 16 of the rarer class the half of "
-        "them with the better progressive AUC goes on, and again each time both have doubled; the "
-        "best is the ranker, the nearest to 2^-4 among equals. A short stream costs up to five times "
-        "a fixed C, a long one little more than it.",
+        "to 2^4 share the rows and the buffers. After 512 rows and 16 of the rarer class half of them "
+        "go on, the one with the best progressive AUC and those next to it first, and again each time "
+        "both have doubled; the best is the ranker, the nearest to 2^-4 among equals. A short stream "
+        "pays for five learners, a long one for one, or for two where one forgets.",
         option_help="How far one pair may move the weights; auto tries several and keeps the best.",
     ),
     eta("pair"),

@@ -11,7 +11,7 @@ rows is held at 4 / f at the most, which makes its rate 4 / (t + 4) about f.
 """
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import LinAlgError, blas, lapack
 
 from cbrank.kernels import covariances
 from cbrank.kernels.confidence import (
@@ -69,9 +69,10 @@ def _widened(Sigma: np.ndarray, kept: float) -> np.ndarray:
     inner = F.T @ F
     inner *= 1.0 - kept
     inner.flat[:: len(inner) + 1] += kept
-    inner, _ = lapack.dpotrf(
-        inner.T, lower=True, overwrite_a=True
-    )  # symmetric, so in Fortran's order
+    # Symmetric, so its transpose is the same matrix in Fortran's order.
+    inner, failed = lapack.dpotrf(inner.T, lower=True, overwrite_a=True)
+    if failed:
+        raise LinAlgError("a covariance has numbers that are not finite")
     root = blas.dtrsm(1.0, inner, F.T, lower=True)
     del inner, F  # each as large as Sigma
     return root.T @ root  # type: ignore[no-any-return]
