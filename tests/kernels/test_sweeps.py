@@ -61,7 +61,7 @@ def test_blocks_have_not_drifted_after_10000_rows(scaling, monkeypatch):
 
 
 @pytest.mark.parametrize("policy", ["fifo", "reservoir"])
-@pytest.mark.parametrize("width", [1, 8, 20, 57, 127])
+@pytest.mark.parametrize("width", [1, 8, 20, 33, 54, 57, 66, 127])
 def test_any_chunks_give_the_same_bits(width, policy):
     rng = np.random.default_rng(width)
     X = rng.standard_normal((300, width)) * (rng.random((300, width)) < rng.random(width))

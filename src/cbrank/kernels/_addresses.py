@@ -76,7 +76,7 @@ def counts_at(address, shape):
 
 
 @borrowing_jit
-def seeds_at(address, shape):
+def unsigned_at(address, shape):
     """Return the array of uint64 at an address."""
     return carray(_pointer(address), shape, np.uint64)
 
@@ -99,7 +99,7 @@ def buffer_at(table):
         counts_at(table[BUFFER + 2], pair),
         counts_at(table[BUFFER + 3], pair),
         counts_at(table[BUFFER + 4], pair),
-        seeds_at(table[BUFFER + 5], (1,)),
+        unsigned_at(table[BUFFER + 5], (1,)),
     )
 
 
@@ -112,7 +112,7 @@ def copied_at(table, D, M):
         counts_at(table[COPIED + 2], pair),
         counts_at(table[COPIED + 3], pair),
         counts_at(table[COPIED + 4], pair),
-        seeds_at(table[COPIED + 5], (1,)),
+        unsigned_at(table[COPIED + 5], (1,)),
     )
 
 
@@ -171,14 +171,14 @@ def pending_at(table, place, d, D):
         floats_at(table[work], (D, D)),
         floats_at(table[work + 1], (D,)),
         floats_at(table[work + 2], (GROUP, D)),
-        floats_at(table[work + 3], (GROUP + 1, D)),
+        floats_at(table[work + 3], (GROUP, D)),
         floats_at(table[work + 4], (GROUP, D)),
         floats_at(table[work + 5], (GROUP,)),
         floats_at(table[work + 6], (GROUP,)),
         flags_at(table[work + 7], (GROUP,)),
         counts_at(table[work + 8], (1,)),
-        counts_at(table[work + 9], (d,)),
-        counts_at(table[work + 10], (d + 1,)),
+        unsigned_at(table[work + 9], (d,)),
+        unsigned_at(table[work + 10], (d + 1,)),
     )
 
 

@@ -2,7 +2,7 @@
 
 A sweep meets its pairs in groups. Within a group Sigma stays as it is and the updates wait as the rows
 of F, so that the covariance is Sigma - F'F. The products Sigma z of a group are computed two at a time
-and its updates applied four at a time: each number of Sigma is then loaded, and stored, once for
+and its updates applied four, or two, at a time: each number of Sigma is then loaded, and stored, once for
 several. That is what limits a sweep of up to some hundred columns, whose Sigma lies in a fast cache.
 
 All rows are padded with zeros for SIMD. Sums are added up in one order whatever is computed beside
@@ -44,13 +44,13 @@ class Pending(NamedTuple):
     Sigma: np.ndarray  # (D, D) without the updates that wait
     left: np.ndarray  # (D,) variances of the weights now
     Z: np.ndarray  # (GROUP, D) x - b of the pairs of the group
-    S: np.ndarray  # (GROUP + 1, D) Sigma z, where it is needed
+    S: np.ndarray  # (GROUP, D) Sigma z, where it is needed
     F: np.ndarray  # (GROUP, D) the updates that wait
     c: np.ndarray  # (GROUP,) scratch
     reach: np.ndarray  # (GROUP,) of each pair (see ``_reaches``)
     looked: np.ndarray  # (GROUP,) whether S has its Sigma z
     n: np.ndarray  # (1,) how many wait
-    every: np.ndarray  # (d,) all places
+    every: np.ndarray  # (d,) all places; unsigned, so that no loop asks whether one is below 0
     places: np.ndarray  # (d,) scratch
 
 
@@ -64,21 +64,21 @@ def padded(d):
 def begin(Sigma, d):
     """Return a padded covariance of d weights as one to which updates can be made."""
     D = Sigma.shape[0]
-    room = aligned(3 * GROUP + 2, D)
+    room = aligned(3 * GROUP + 1, D)
     for i in range(d):
         room[-1, i] = Sigma[i, i]
     return Pending(
         Sigma,
         room[-1],
         room[:GROUP],
-        room[GROUP : 2 * GROUP + 1],
-        room[2 * GROUP + 1 : -1],
+        room[GROUP : 2 * GROUP],
+        room[2 * GROUP : -1],
         np.empty(GROUP),
         np.empty(GROUP),
         np.empty(GROUP, np.bool_),
         np.zeros(1, np.int64),
-        np.arange(d),
-        np.empty(d + 1, np.int64),
+        np.arange(d).astype(np.uint64),
+        np.empty(d + 1, np.uint64),
     )
 
 
@@ -140,6 +140,41 @@ def _multiply_two(Sigma, z, y, places, s, r):
         store(r, i + 2 * WIDTH, r2)
 
 
+@outlined_jit
+def _multiply_one(Sigma, z, places, s):
+    """Write Sigma z, with the same sums as `_multiply_two`, two to four vectors of columns at a time."""
+    i, D = 0, s.size
+    while D - i >= 6 * WIDTH or D - i == 4 * WIDTH:
+        s0 = s1 = s2 = s3 = splat(0.0)
+        for k in range(places.size):
+            row, one = Sigma[places[k]], splat(z[places[k]])
+            s0, s1 = fused(one, load(row, i), s0), fused(one, load(row, i + WIDTH), s1)
+            s2 = fused(one, load(row, i + 2 * WIDTH), s2)
+            s3 = fused(one, load(row, i + 3 * WIDTH), s3)
+        store(s, i, s0)
+        store(s, i + WIDTH, s1)
+        store(s, i + 2 * WIDTH, s2)
+        store(s, i + 3 * WIDTH, s3)
+        i += 4 * WIDTH
+    if D - i == 3 * WIDTH or D - i == 5 * WIDTH:
+        s0 = s1 = s2 = splat(0.0)
+        for k in range(places.size):
+            row, one = Sigma[places[k]], splat(z[places[k]])
+            s0, s1 = fused(one, load(row, i), s0), fused(one, load(row, i + WIDTH), s1)
+            s2 = fused(one, load(row, i + 2 * WIDTH), s2)
+        store(s, i, s0)
+        store(s, i + WIDTH, s1)
+        store(s, i + 2 * WIDTH, s2)
+        i += 3 * WIDTH
+    if i < D:
+        s0 = s1 = splat(0.0)
+        for k in range(places.size):
+            row, one = Sigma[places[k]], splat(z[places[k]])
+            s0, s1 = fused(one, load(row, i), s0), fused(one, load(row, i + WIDTH), s1)
+        store(s, i, s0)
+        store(s, i + WIDTH, s1)
+
+
 @jit
 def _find_places(pending, z, y):
     """Return how many places there are where one of two vectors is not zero; -1 if most are not."""
@@ -166,6 +201,14 @@ def multiply(pending, z, y, s, r):
 
 
 @jit
+def multiply_one(pending, z, s):
+    """Write Sigma z, but for the updates that wait."""
+    few = _find_places(pending, z, z)
+    places = pending.every if few < 0 else pending.places[:few]
+    _multiply_one(pending.Sigma, z, places, s)
+
+
+@jit
 def look_at_two(pending, k, m):
     """Compute Sigma z of two pairs of the group, but for the updates that wait."""
     multiply(pending, pending.Z[k], pending.Z[m], pending.S[k], pending.S[m])
@@ -174,7 +217,7 @@ def look_at_two(pending, k, m):
 @jit
 def look_at(pending, k):
     """Compute Sigma z of a pair of the group, but for the updates that wait."""
-    multiply(pending, pending.Z[k], pending.Z[k], pending.S[k], pending.S[GROUP])
+    multiply_one(pending, pending.Z[k], pending.S[k])
 
 
 @jit
@@ -224,27 +267,57 @@ def update(pending, k, model, step, boost, scale, least):
     pending.n[0] += 1
 
 
+# Two vectors of columns stay in registers while the rows pass; of an odd number the last is alone. All
+# leave Sigma exactly symmetric.
+
+
 @outlined_jit
-def _apply_one(Sigma, f, d):
+def _apply_one(Sigma, e, d):
+    """Subtract ee'."""
     for i in range(d):
-        row, a = Sigma[i], splat(f[i])
-        for j in range(0, f.size, WIDTH):
-            store(row, j, fused_minus(a, load(f, j), load(row, j)))
+        row, a = Sigma[i], splat(e[i])
+        for j in range(0, e.size, WIDTH):
+            store(row, j, fused_minus(a, load(e, j), load(row, j)))
+
+
+@outlined_jit
+def _apply_two(Sigma, e, f, d):
+    """Subtract ee' + ff'."""
+    j, k, D = 0, WIDTH, e.size
+    while k < D:
+        e0, f0, e1, f1 = load(e, j), load(f, j), load(e, k), load(f, k)
+        for i in range(d):
+            row, a, b = Sigma[i], splat(e[i]), splat(f[i])
+            store(row, j, fused_minus(b, f0, fused_minus(a, e0, load(row, j))))
+            store(row, k, fused_minus(b, f1, fused_minus(a, e1, load(row, k))))
+        j, k = j + 2 * WIDTH, k + 2 * WIDTH
+    if j < D:
+        e0, f0 = load(e, j), load(f, j)
+        for i in range(d):
+            row, a, b = Sigma[i], splat(e[i]), splat(f[i])
+            store(row, j, fused_minus(b, f0, fused_minus(a, e0, load(row, j))))
 
 
 @outlined_jit
 def _apply_four(Sigma, e, f, g, h, d):
-    """Subtract ee' + ff' + gg' + hh', which leaves Sigma exactly symmetric, two rows at a time."""
-    for i in range(0, d, 2):
-        one, two = Sigma[i], Sigma[i + 1]
-        e0, f0, g0, h0 = splat(e[i]), splat(f[i]), splat(g[i]), splat(h[i])
-        e1, f1, g1, h1 = splat(e[i + 1]), splat(f[i + 1]), splat(g[i + 1]), splat(h[i + 1])
-        for j in range(0, e.size, WIDTH):
-            ej, fj, gj, hj = load(e, j), load(f, j), load(g, j), load(h, j)
-            first = fused_minus(f0, fj, fused_minus(e0, ej, load(one, j)))
-            second = fused_minus(f1, fj, fused_minus(e1, ej, load(two, j)))
-            store(one, j, fused_minus(h0, hj, fused_minus(g0, gj, first)))
-            store(two, j, fused_minus(h1, hj, fused_minus(g1, gj, second)))
+    """Subtract ee' + ff' + gg' + hh'."""
+    j, k, D = 0, WIDTH, e.size
+    while k < D:
+        e0, f0, g0, h0 = load(e, j), load(f, j), load(g, j), load(h, j)
+        e1, f1, g1, h1 = load(e, k), load(f, k), load(g, k), load(h, k)
+        for i in range(d):
+            row, a, b, p, q = Sigma[i], splat(e[i]), splat(f[i]), splat(g[i]), splat(h[i])
+            first = fused_minus(b, f0, fused_minus(a, e0, load(row, j)))
+            second = fused_minus(b, f1, fused_minus(a, e1, load(row, k)))
+            store(row, j, fused_minus(q, h0, fused_minus(p, g0, first)))
+            store(row, k, fused_minus(q, h1, fused_minus(p, g1, second)))
+        j, k = j + 2 * WIDTH, k + 2 * WIDTH
+    if j < D:
+        e0, f0, g0, h0 = load(e, j), load(f, j), load(g, j), load(h, j)
+        for i in range(d):
+            row, a, b, p, q = Sigma[i], splat(e[i]), splat(f[i]), splat(g[i]), splat(h[i])
+            first = fused_minus(b, f0, fused_minus(a, e0, load(row, j)))
+            store(row, j, fused_minus(q, h0, fused_minus(p, g0, first)))
 
 
 @jit
@@ -254,6 +327,8 @@ def apply(pending):
     while q < n:
         if q + 1 == n:
             _apply_one(Sigma, F[q], d)
+        elif q + 2 == n:
+            _apply_two(Sigma, F[q], F[q + 1], d)
         else:
             for k in range(n, q + 4):
                 for i in range(0, F.shape[1], WIDTH):

@@ -18,7 +18,7 @@ import numpy as np
 
 from cbrank.kernels._awake import aligned
 from cbrank.kernels._jit import allocating_jit, jit
-from cbrank.kernels._pending import margin_of, multiply, subtract
+from cbrank.kernels._pending import margin_of, multiply, multiply_one, subtract
 from cbrank.kernels._simd import WIDTH, fused, larger, load, minus, splat, total
 from cbrank.kernels.confidence import EPSILON, SMALLEST_VARIANCE
 from cbrank.kernels.vectors import centre
@@ -84,7 +84,7 @@ def look_at_new(reaches, row, pending):
     """Compute what is needed of a new row to know the reaches of its pairs."""
     x, y, new = reaches.x, reaches.y, reaches.new
     subtract(row, reaches.origin, x[0])
-    multiply(pending, x[0], x[0], y[0], y[1])
+    multiply_one(pending, x[0], y[0])
     new[0], new[1] = _sizes(x[0], y[0], pending.left)
 
 

@@ -42,9 +42,9 @@ def workspace(n_features: int, capacity: int) -> list[np.ndarray]:
     """Return the arrays that the sweeps of a learner work on."""
     d, D, M = n_features, padded_length(n_features), capacity
     return [
-        *(_aligned(*shape) for shape in ((D, D), (1, D), (GROUP, D), (GROUP + 1, D), (GROUP, D))),
+        *(_aligned(*shape) for shape in ((D, D), (1, D), (GROUP, D), (GROUP, D), (GROUP, D))),
         *(np.zeros(GROUP), np.zeros(GROUP), np.zeros(GROUP, np.bool_), np.zeros(1, np.int64)),
-        *(np.arange(d), np.zeros(d + 1, np.int64)),
+        *(np.arange(d, dtype=np.uint64), np.zeros(d + 1, np.uint64)),
         *(np.zeros(1, np.bool_), _aligned(1, D), np.zeros((2, M)), np.zeros((2, M))),
         *(_aligned(2, D), _aligned(2, D), np.zeros(2)),
         *(_aligned(1, D), _aligned(1, D), np.zeros(1, np.int64)),
