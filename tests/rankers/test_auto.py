@@ -163,7 +163,7 @@ def test_the_buffer_shrinks_once_there_have_been_many_rows(rows, covariance, pol
 
 
 def test_one_more_learner_forgets_in_a_stream_and_none_where_rows_are_shuffled():
-    X, y = real("german", scaling="standard")
+    X, y = real("svmguide3", scaling="standard")
     streamed, shuffled = auto().partial_fit(X, y), auto().fit(X, y)
     assert 9 in streamed._halving.alive
     assert 9 not in shuffled._halving.alive
@@ -175,6 +175,7 @@ def test_one_more_learner_forgets_in_a_stream_and_none_where_rows_are_shuffled()
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])
 def test_dropping_does_not_depend_on_chunks(covariance, rows):
     X, y = real("svmguide3", 1200)
+    X, y = np.tile(X, (2, 1)), np.tile(y, 2)
     weights = np.random.RandomState(0).choice([0.0, 1.0, 2.0], len(y))
     whole = auto(covariance=covariance).partial_fit(rows(X), y, sample_weight=weights)
     chunked = auto(covariance=covariance)

@@ -226,7 +226,7 @@ def test_a_stream_that_turns_round_is_followed():
 
 def test_no_learner_forgets_once_that_is_asked_for(german, monkeypatch):
     X, y = german
-    ranker = CBRanker().partial_fit(X[:700], y[:700])
+    ranker = CBRanker().partial_fit(X, y).partial_fit(X[:700], y[:700])
     assert ranker._halving.forgetting[ranker._halving.alive].max() == 0.001
     monkeypatch.delattr(kernels.forgetting, "forget")
     ranker.set_params(forgetting=0.0).partial_fit(X[700:], y[700:])

@@ -142,9 +142,9 @@ class Mixture:
         choosing = [g for g in order if g != self.FORGETFUL]
         for at, left in self.cuts.items():
             if rows >= at and rare >= at // 32 and len(choosing) > left:
-                choosing = choosing[:left]
+                choosing = self.neighbours_first(choosing)[:left]
                 break
-        if rows >= 512 and self.FORGETFUL not in self.alone:
+        if rows >= 1024 and self.FORGETFUL not in self.alone:
             self.likely[self.FORGETFUL] = self.likely[self.leader]
             honest.handicap[self.FORGETFUL] = honest.handicap[self.leader]
             forgetful = copy.deepcopy(self.alone[self.leader]).set_params(forgetting=0.001)
@@ -154,15 +154,23 @@ class Mixture:
         honest.learners = sorted(choosing) + [self.FORGETFUL] * (self.FORGETFUL in self.alone)
         self.alone = {g: self.alone[g] for g in honest.learners}
 
+    @staticmethod
+    def neighbours_first(order):
+        """Return learners, whose numbers rise with C, but those beside the best come after it."""
+        best = order[0]
+        below, above = [g for g in order if g < best], [g for g in order if g > best]
+        beside = {best, max(below, default=best), min(above, default=best)}
+        return sorted(order, key=lambda g: g not in beside)
+
 
 @pytest.mark.parametrize(
     ("average", "covariance"),
     [("auto", "full"), (True, "full"), (False, "full"), ("auto", "diagonal"), (True, "diagonal")],
 )
 def test_what_is_served_is_the_mixture_of_rankers_that_learn_alone(average, covariance):
-    X, y = real("magic04", 1030, "standard")  # the buffer shrinks at 1,048
+    X, y = real("magic04", 1600, "standard")
     plain = Mixture(X.shape[1], average, covariance=covariance)
-    ranker = CBRanker(average=average, covariance=covariance, random_state=0)
+    ranker = CBRanker(average=average, covariance=covariance, buffer_size=200, random_state=0)
     ranker.start(X.shape[1], np.array([0, 1]))
     for place, (row, label) in enumerate(zip(X, y, strict=True)):
         if place % 67 == 0:
@@ -174,7 +182,7 @@ def test_what_is_served_is_the_mixture_of_rankers_that_learn_alone(average, cova
         ranker.learn_one(row, label)
     assert sorted(ranker._halving.alive.tolist()) == sorted(plain.honest.learners)
     assert ranker._halving.alive[0] == plain.leader
-    assert len(ranker._halving.alive) == 4
+    assert len(ranker._halving.alive) == 3
     alone = plain.alone[plain.leader]
     assert ranker.C_ == alone.C_
     assert ranker.forgetting_ == alone.forgetting_
