@@ -373,7 +373,7 @@ def test_it_is_cbr_of_encoded_rows(covariance):
 
 
 def test_a_fit_knows_that_its_rows_are_in_random_order():
-    X, y, _ = cbrank.datasets.load("diabetes")
+    X, y, _ = cbrank.datasets.load("svmguide3")
     fitted = AdditiveRanker(crosses=0, random_state=0).fit(X, y)
     streamed = AdditiveRanker(crosses=0, random_state=0).partial_fit(X, y)
     assert fitted._halving.forgetful not in fitted._halving.alive

@@ -27,8 +27,8 @@ def aligned(rows, width):
 
 @allocating_jit
 def awake_of(model):
-    """Return the places of the weights that are awake."""
-    places, n = np.empty(model.mu.size + 1, np.int64), 0
+    """Return the places of the weights that are awake, unsigned as in ``_pending``."""
+    places, n = np.empty(model.mu.size + 1, np.uint64), 0
     for i in range(model.mu.size):
         places[n] = i
         n += not (model.Sigma[i, i] == ASLEEP and model.mu[i] == 0.0 and model.lag[i] == 0.0)

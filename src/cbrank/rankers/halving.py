@@ -276,7 +276,10 @@ def _buffer(ranker: "CBRanker", steady: bool) -> Any:
     if ranker.buffer_size != "auto":
         return ranker._buffer
     seen, weights = ranker._buffer.seen, int(np.count_nonzero(ranker._record.held))
-    wanted = buffer_size_after(int(seen.sum()), int(seen.min()), weights, steady=steady)
+    shuffled = record.shuffled(ranker._record)
+    wanted = buffer_size_after(
+        int(seen.sum()), int(seen.min()), weights, steady=steady, shuffled=shuffled
+    )
     kept, reservoir = min(wanted, ranker._capacity()), ranker.policy == "reservoir"
     return kernels.buffers.with_room(ranker._buffer, kept, reservoir=reservoir)
 
