@@ -77,8 +77,9 @@ def test_the_buffer_shrinks_further_while_things_stay_the_same():
     X, y = real("magic04", 5000)
     end = next(end for end in blocks(5000) if end >= 4096)
     for C in (2.0**-4, "auto"):
-        assert CBRanker(C=C, random_state=0).fit(X[:end], y[:end])._buffer.size.tolist() == [10, 10]
-        assert CBRanker(C=C, random_state=0).fit(X[:3000], y[:3000])._buffer.size.tolist() == [20, 20]
+        for rows, kept in ((end, 10), (3000, 20)):
+            fitted = CBRanker(C=C, random_state=0).fit(X[:rows], y[:rows])
+            assert fitted._buffer.size.tolist() == [kept, kept]
         # Only with C="auto" is there a learner that forgets, which tells whether they do.
         stream = CBRanker(C=C, random_state=0).partial_fit(X[:end], y[:end])
         assert stream._buffer.size.tolist() == [20 if C == "auto" else 50] * 2
