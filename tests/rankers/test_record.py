@@ -144,7 +144,7 @@ class Mixture:
             if rows >= at and rare >= at // 32 and len(choosing) > left:
                 choosing = self.neighbours_first(choosing)[:left]
                 break
-        if rows >= 1024 and self.FORGETFUL not in self.alone:
+        if rows >= 512 and self.FORGETFUL not in self.alone:
             self.likely[self.FORGETFUL] = self.likely[self.leader]
             honest.handicap[self.FORGETFUL] = honest.handicap[self.leader]
             forgetful = copy.deepcopy(self.alone[self.leader]).set_params(forgetting=0.001)

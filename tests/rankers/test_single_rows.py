@@ -84,7 +84,7 @@ def test_a_stream_of_single_rows_is_learned_and_scored_alike(form):
                 other.learn_one(row, label)
     assert_same(one, other)
     # All but rows of weight 0 and those after which a learner forgets: every 64th, every 500th.
-    others = {"diagonal": 1600, "one-sided": (y[20:] == 0).sum(), "forgetting": 25, "auto": 1}
+    others = {"diagonal": 1600, "one-sided": (y[20:] == 0).sum(), "forgetting": 25, "auto": 2}
     assert checked.call_count == 1600 + others.get(form, 0)
 
 
