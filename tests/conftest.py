@@ -4,7 +4,7 @@ import pytest
 from hypothesis import settings
 from real_data import real
 
-settings.register_profile("cbrank", deadline=None, max_examples=40, derandomize=True)
+settings.register_profile("cbrank", deadline=None, max_examples=30, derandomize=True)
 settings.load_profile("cbrank")
 
 
