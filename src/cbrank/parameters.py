@@ -281,31 +281,27 @@ def eta(of: str) -> Parameter:
 BUFFER_SIZES = ((0, 0, 200), (1024, 0, 50))
 # If things stay the same, and with up to so many weights that are not zero. With more it takes more rows, in
 # proportion to the entries of Sigma: curves and crosses of 54 columns, a thousand weights, lost 0.01 of AUC
-# with as many rows as lines. In a stream it takes twice as many rows: a change that comes soon after finds
-# few rows to learn from.
-IF_STEADY = ((2048, 256, 20), (4096, 512, 10), (16384, 2048, 5))
+# with as many rows as lines.
+IF_STEADY = ((4096, 256, 20), (8192, 512, 10), (32768, 2048, 5))
 _WEIGHTS = 64
 
 
-def buffer_size_after(
-    rows: int, of_rarer: int, weights: int, *, steady: bool, shuffled: bool
-) -> int:
+def buffer_size_after(rows: int, of_rarer: int, weights: int, *, steady: bool) -> int:
     """Return how many rows of each class a buffer of size "auto" keeps after so many.
 
     Examples
     --------
-    >>> buffer_size_after(0, 0, 10, steady=True, shuffled=True)
-    200
-    >>> [buffer_size_after(10_000, 5_000, w, steady=True, shuffled=True) for w in (10, 120, 1_000)]
+    >>> buffer_size_after(0, 0, 10, steady=True), buffer_size_after(5000, 100, 10, steady=True)
+    (200, 50)
+    >>> [buffer_size_after(10_000, 5_000, weights, steady=True) for weights in (10, 100, 1_000)]
     [10, 20, 50]
-    >>> [buffer_size_after(5_000, 2_500, 10, steady=s, shuffled=False) for s in (True, False)]
-    [20, 50]
+    >>> buffer_size_after(10_000, 5_000, 10, steady=False)
+    50
     """
     times = max(1.0, weights / _WEIGHTS) ** 2
     steps: list[tuple[float, float, int]] = [*BUFFER_SIZES]
     if steady:
-        longer = 1.0 if shuffled else 2.0
-        steps += [(least * longer * times, rare * times, kept) for least, rare, kept in IF_STEADY]
+        steps += [(least * times, rare * times, kept) for least, rare, kept in IF_STEADY]
     return next(kept for least, rare, kept in reversed(steps) if rows >= least and of_rarer >= rare)
 
 
@@ -345,9 +341,8 @@ CBR: Table = (
         'Rows kept of each class. With "auto" they are 50, or 200 until 1,024 rows have come where C is '
         '"auto" too. While things stay the same there are fewer: 20 after 4,096 rows, 256 of them of the '
         "rarer class, 10 after twice and 5 after eight times as many; with w weights, more than 64, all "
-        "that takes (w / 64)^2 times as many rows. Things stay the same in a stream with "
-        'C="auto" while the learner that forgets is behind, and where `fit` has shuffled the rows: there '
-        "half as many will do, with as many of the rarer class.",
+        "that takes (w / 64)^2 times as many rows. Things stay the same where `fit` has shuffled the "
+        'rows, and in a stream with C="auto" while the learner that forgets is behind.',
     ),
     Parameter(
         "policy",

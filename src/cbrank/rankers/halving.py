@@ -275,10 +275,7 @@ def _buffer(ranker: "CBRanker", steady: bool) -> Any:
     if ranker.buffer_size != "auto":
         return ranker._buffer
     seen, weights = ranker._buffer.seen, int(np.count_nonzero(ranker._record.held))
-    shuffled = record.shuffled(ranker._record)
-    wanted = buffer_size_after(
-        int(seen.sum()), int(seen.min()), weights, steady=steady, shuffled=shuffled
-    )
+    wanted = buffer_size_after(int(seen.sum()), int(seen.min()), weights, steady=steady)
     kept, reservoir = min(wanted, ranker._capacity()), ranker.policy == "reservoir"
     return kernels.buffers.with_room(ranker._buffer, kept, reservoir=reservoir)
 
