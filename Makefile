@@ -9,6 +9,8 @@ BEYOND ?= --out docs/beyond
 SERVING ?=
 PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 QUIETLY := $(BIN)/python -c 'import subprocess, sys; p = subprocess.run(sys.argv[1:], capture_output=True, text=True); p.returncode and print(p.stdout, p.stderr); sys.exit(p.returncode)'
+# Where this is set, each of the many processes that tests start would compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint warm coverage docs bench streams beyond serving clean
 

@@ -172,7 +172,7 @@ def beyond(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_command_goes_on_where_it_stopped(beyond, tmp_path):
+def test_the_command_goes_on_where_it_stopped(beyond, tmp_path, start_no_more):
     pytest.importorskip("matplotlib", reason="the figures need matplotlib")
     out = tmp_path / "out"
     outcome = beyond("--only", "line", "--sets", "glass,tiny", "--splits", "1")
@@ -180,6 +180,7 @@ def test_the_command_goes_on_where_it_stopped(beyond, tmp_path):
     kept = Results(out, FEW).result("glass", "line")
     assert [len(kept[name]) for name in MEASURES] == [1] * 4
 
+    start_no_more()
     assert beyond().exit_code == 0
     folder = Results(out, FEW)
     assert folder.result("glass", "line")["seconds"][:1] == kept["seconds"]

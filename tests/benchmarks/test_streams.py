@@ -113,7 +113,7 @@ def streams(tmp_path, monkeypatch):
     return partial(outcome_of, main, "--out", str(tmp_path / "out"))
 
 
-def test_the_command_measures_what_is_not_there_yet(streams, tmp_path):
+def test_the_command_measures_what_is_not_there_yet(streams, tmp_path, start_no_more):
     pytest.importorskip("matplotlib", reason="the figures need matplotlib")
     out = tmp_path / "out"
     outcome = streams("--only", "sgd")
@@ -125,6 +125,7 @@ def test_the_command_measures_what_is_not_there_yet(streams, tmp_path):
     assert kept["window_auc"] > 0.7
     assert kept["microseconds"] > 0
 
+    start_no_more()
     streams()
     assert report.folder(out).result("tiny", "sgd")["microseconds"] == kept["microseconds"]
     assert (out / "figures" / "tiny.svg").stat().st_size > 0

@@ -33,10 +33,10 @@ needs_memory = pytest.mark.skipif(not can_measure(), reason="this system does no
 
 @pytest.mark.slow
 @needs_memory
-def test_two_thousand_forged_files_give_sentences():
+def test_a_few_thousand_forged_files_give_sentences():
     from fuzz_model_files import run as fuzz  # noqa: PLC0415
 
-    tally = fuzz(2000, seed=0, keep=False)
+    tally = fuzz(3000, seed=0, keep=False)
     assert not tally.broken
     assert tally.opened > 500
 
@@ -497,7 +497,7 @@ def test_names_that_nobody_shows_take_no_memory(folder):
 
 @needs_memory
 def test_very_many_categories_take_a_few_times_their_size(folder):
-    path, many = folder / "many", 200_000
+    path, many = folder / "many", 500_000
     columns = trained(TABLE, Columns("y", id="id", **MEANINGS["onehot"]), "uniexp", None).columns
     columns.width_ += many - len(columns._met)
     columns._met = Met(Texts.of(f"{number:x}" for number in range(many)), np.zeros(many, np.int32))
@@ -511,9 +511,9 @@ def test_very_many_categories_take_a_few_times_their_size(folder):
 def test_names_of_an_earlier_file_take_a_few_times_their_size(folder):
     arrays, facts = unpacked((EARLIER / "trained.model").read_bytes())
     for number, names in enumerate((
-        b"[[" + b", ".join([b"{}"] * 800_000) + b"], []]",
-        b"[[" + b", ".join(b'"%x"' % at for at in range(200_000)) + b"], []]",
-        b"[[], [" + b", ".join(b'["city", "%x"]' % at for at in range(200_000)) + b"]]",
+        b"[[" + b", ".join([b"{}"] * 2_000_000) + b"], []]",
+        b"[[" + b", ".join(b'"%x"' % at for at in range(500_000)) + b"], []]",
+        b"[[], [" + b", ".join(b'["city", "%x"]' % at for at in range(500_000)) + b"]]",
     )):  # fmt: skip
         path = folder / f"earlier {number}"
         path.write_bytes(packed(arrays | {"columns.names": np.frombuffer(names, np.uint8)}, facts))

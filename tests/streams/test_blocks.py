@@ -72,7 +72,7 @@ def resumed(data, columns, whole, block, options):
         assert rest[2:] == whole[2:]
 
 
-@settings(max_examples=200)
+@settings(max_examples=300)
 @given(tables | texts, OPTIONS, sizes, sizes, st.sampled_from([2**25, 20, 60]))
 def test_tables_in_any_blocks(text, options, block, longest, chunk_bytes):
     columns = Columns("y", "1", categorical={"t": "onehot"})
