@@ -14,6 +14,7 @@ from cbrank.kernels._jit import allocating_jit, exact_jit, exact_kernel, jit
 from cbrank.kernels.vectors import dot
 
 OFFSET, SHAPE, LINE, TREND = range(4)  # places in `curve`
+_TERMS = 4  # of them
 
 # Rows that the curve remembers in a stream, and rows that the trend of its errors does.
 CURVE_MEMORY = 1000.0
@@ -71,6 +72,8 @@ def _evidence_of(place, shape, n):
     inside = min(max(place, shape[0, 0]), shape[0, n - 1])
     beyond = place - inside
     value = shape[1, k - 1] + rise / run * (inside - shape[0, k - 1])
+    if beyond == 0.0:
+        return value
     return value + math.copysign(math.log1p(abs(beyond) * rise / run), beyond)
 
 
@@ -240,17 +243,17 @@ def find_shape(counts, before):
 @jit
 def _solve(matrix, right):
     """Solve equations in place of `right` by elimination; the matrix is positive."""
-    n = right.size
-    for i in range(n):
-        for j in range(i + 1, n):
-            factor = matrix[j, i] / matrix[i, i]
-            for k in range(i, n):
+    for i in range(_TERMS):
+        matrix[i, i] = 1.0 / matrix[i, i]
+        for j in range(i + 1, _TERMS):
+            factor = matrix[i, j] * matrix[i, i]
+            for k in range(j, _TERMS):
                 matrix[j, k] -= factor * matrix[i, k]
             right[j] -= factor * right[i]
-    for i in range(n - 1, -1, -1):
-        for k in range(i + 1, n):
+    for i in range(_TERMS - 1, -1, -1):
+        for k in range(i + 1, _TERMS):
             right[i] -= matrix[i, k] * right[k]
-        right[i] /= matrix[i, i]
+        right[i] *= matrix[i, i]
 
 
 @jit
@@ -293,16 +296,16 @@ def learn_curve(state, place, label, knots, shuffled, matrix, right, inputs):
     inputs[TREND] = 0.0 if shuffled else _trend_of(state.errors)
     p = _probability(dot(curve, inputs))
     weight = max(p * (1.0 - p), _LEAST_INFORMATION)
-    for i in range(curve.size):
+    for i in range(_TERMS):
         right[i] = (label - p) * inputs[i]
-        for j in range(curve.size):
+        for j in range(_TERMS):
             information[i, j] = kept * information[i, j] + weight * inputs[i] * inputs[j]
             matrix[i, j] = information[i, j]
         matrix[i, i] += 1.0
     for i in (LINE, TREND):  # 0 unless the stream says otherwise
         right[i] -= (1.0 - kept) * curve[i]
     _solve(matrix, right)
-    for i in range(curve.size):
+    for i in range(_TERMS):
         curve[i] += min(max(right[i], -1.0), 1.0)
     inputs[TREND] = 0.0
     p = _probability(dot(curve, inputs))
