@@ -169,7 +169,7 @@ def test_first_run_says_that_it_compiles_and_the_second_does_not(tmp_path):
     first, second = (run(MEASURE, **places) for _ in range(2))
     assert run(MEASURE + compiler, **places)[0].splitlines()[-1] == "False"
     assert first[1].splitlines() == [
-        "cbrank: compiling for this machine; the first run takes some seconds."
+        "cbrank: compiling for this machine; the first run takes about half a minute."
     ]
     assert second[1] == ""
     assert first[0] == second[0]

@@ -23,7 +23,7 @@ def command(only: list[str], jobs: int) -> None:
     """Compile everything now, so that later starts are fast.
 
     cbrank's learners and readers are compiled for this machine at their first use, which takes
-    some seconds each time, and kept on disk. This does it at once, for example while an image is
+    up to half a minute each, and kept on disk. This does it at once, for example while an image is
     built. It writes nothing else.
 
     \b
