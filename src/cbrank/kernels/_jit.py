@@ -158,7 +158,9 @@ class _FirstCompilation(event.Listener):
     def on_start(self, happening: event.Event) -> None:
         function = happening.data["dispatcher"].py_func
         if function.__module__.startswith("cbrank."):
-            _note_once("cbrank: compiling for this machine; the first run takes about half a minute.")
+            _note_once(
+                "cbrank: compiling for this machine; the first run takes about half a minute."
+            )
 
     def on_end(self, happening: event.Event) -> None:
         pass

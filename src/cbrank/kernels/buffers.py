@@ -4,8 +4,8 @@ Both buffers of a learner are one tuple of arrays whose first axis is the class,
 copied in: the caller may reuse its memory. A sparse row is stored as its non-zeros, padded to the
 width of the longest one so far.
 
-Here and in all other kernels rows are copied element by element, because an assignment to a slice
-takes Numba seconds to compile.
+Here and in all other kernels rows are copied and summed element by element: an assignment to a slice,
+or `sum`, takes Numba seconds to compile.
 """
 
 from typing import NamedTuple

@@ -198,7 +198,9 @@ def count_places(places, labels, counts, kept):
 @allocating_jit
 def find_shape(counts, before):
     """Return the shape that counts of places have, shrunk towards the shape before."""
-    negatives, positives = counts[0].sum(), counts[1].sum()
+    negatives, positives = 0.0, 0.0
+    for k in range(BINS):
+        negatives, positives = negatives + counts[0, k], positives + counts[1, k]
     shape = np.zeros((2, SHAPE_KNOTS))
     if min(negatives, positives) < 1.0:
         return shape
@@ -233,7 +235,8 @@ def find_shape(counts, before):
             weight[top - 1] = both
             top -= 1
         top += 1
-    shape[:, top:] = 0.0
+    for k in range(top, n):
+        shape[0, k], shape[1, k] = 0.0, 0.0
     return shape if top > 1 else np.zeros((2, SHAPE_KNOTS))
 
 

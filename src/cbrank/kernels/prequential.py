@@ -302,7 +302,9 @@ def measure(  # type: ignore[no-untyped-def]
     `orders` are those in which the places rise (NumPy sorts several times as fast as a compiled loop);
     `kept` is the share of what was known before that still counts.
     """
-    positive = labels.sum()
+    positive = 0
+    for i in range(labels.size):
+        positive += labels[i]
     new = 2.0 * positive * (labels.size - positive) / labels.size
     if new > 0.0:
         old = weight[0] * kept
@@ -315,4 +317,7 @@ def measure(  # type: ignore[no-untyped-def]
                 evidence[learners[k], r] = min((old * before + new * auc) / (old + new), 1.0)
         weight[0] = old + new
     count_places(served, labels, counts, kept)
-    shape[:] = find_shape(counts, shape)
+    found = find_shape(counts, shape)
+    for i in range(found.shape[0]):
+        for k in range(found.shape[1]):
+            shape[i, k] = found[i, k]
