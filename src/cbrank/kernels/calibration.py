@@ -13,8 +13,8 @@ import numpy as np
 from cbrank.kernels._jit import allocating_jit, exact_jit, exact_kernel, jit
 from cbrank.kernels.vectors import dot
 
-OFFSET, SHAPE, LINE, TREND = range(4)  # places in `curve`
-_TERMS = 4  # of them
+TERMS = 4  # of `curve`, and their places in it
+OFFSET, SHAPE, LINE, TREND = range(TERMS)
 
 # Rows that the curve remembers in a stream, and rows that the trend of its errors does.
 CURVE_MEMORY = 1000.0
@@ -245,16 +245,16 @@ def find_shape(counts, before):
 
 @jit
 def _solve(matrix, right):
-    """Solve equations in place of `right` by elimination; the matrix is positive."""
-    for i in range(_TERMS):
+    """Solve equations in place of `right` by elimination; the matrix, whose upper half is used, is positive."""
+    for i in range(TERMS):
         matrix[i, i] = 1.0 / matrix[i, i]
-        for j in range(i + 1, _TERMS):
+        for j in range(i + 1, TERMS):
             factor = matrix[i, j] * matrix[i, i]
-            for k in range(j, _TERMS):
+            for k in range(j, TERMS):
                 matrix[j, k] -= factor * matrix[i, k]
             right[j] -= factor * right[i]
-    for i in range(_TERMS - 1, -1, -1):
-        for k in range(i + 1, _TERMS):
+    for i in range(TERMS - 1, -1, -1):
+        for k in range(i + 1, TERMS):
             right[i] -= matrix[i, k] * right[k]
         right[i] *= matrix[i, i]
 
@@ -299,16 +299,16 @@ def learn_curve(state, place, label, knots, shuffled, matrix, right, inputs):
     inputs[TREND] = 0.0 if shuffled else _trend_of(state.errors)
     p = _probability(dot(curve, inputs))
     weight = max(p * (1.0 - p), _LEAST_INFORMATION)
-    for i in range(_TERMS):
+    for i in range(TERMS):
         right[i] = (label - p) * inputs[i]
-        for j in range(_TERMS):
+        for j in range(TERMS):
             information[i, j] = kept * information[i, j] + weight * inputs[i] * inputs[j]
             matrix[i, j] = information[i, j]
         matrix[i, i] += 1.0
     for i in (LINE, TREND):  # 0 unless the stream says otherwise
         right[i] -= (1.0 - kept) * curve[i]
     _solve(matrix, right)
-    for i in range(_TERMS):
+    for i in range(TERMS):
         curve[i] += min(max(right[i], -1.0), 1.0)
     inputs[TREND] = 0.0
     p = _probability(dot(curve, inputs))

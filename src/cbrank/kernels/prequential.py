@@ -24,6 +24,7 @@ import numpy as np
 from cbrank.kernels._jit import allocating_jit, jit, kernel
 from cbrank.kernels.calibration import (
     FARTHEST,
+    TERMS,
     count_places,
     find_shape,
     knots_of,
@@ -240,7 +241,7 @@ def follow(said, tested, labels, learners, mix, block, readouts, state, by_score
 
 @allocating_jit
 def _follow(said, tested, labels, learners, mix, block, readouts, state, by_scores, shuffled):
-    matrix, right, inputs = np.empty((4, 4)), np.empty(4), np.empty(4)
+    matrix, right, inputs = np.empty((TERMS, TERMS)), np.empty(TERMS), np.empty(TERMS)
     at, knots = block.position[1], knots_of(state.shape)
     for row in range(labels.size):
         place, rows = 0.0, state.rows[0] + 1.0
