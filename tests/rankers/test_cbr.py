@@ -34,6 +34,22 @@ def test_the_step_is_proposition_1(margin, variance, C, eta):
         assert scw_information(alpha, variance, phi) == pytest.approx(float(added), rel=1e-9)
 
 
+@given(
+    variance=sizes,
+    eta=st.floats(0.51, 0.999),
+    share=st.floats(-10, 0.999),
+    near=st.floats(-1e-9, 1e-9),
+)
+def test_a_step_about_as_long_as_C_is_proposition_1(variance, eta, share, near):
+    phi = norm.ppf(eta)
+    margin = share * phi * np.sqrt(variance)
+    C = scw_step(margin, variance, np.inf, phi)[0] * (1 + near)
+    alpha, beta = scw_step(margin, variance, C, phi)
+    exact = letter(*(np.longdouble(number) for number in (margin, variance, C, phi)))
+    assert alpha <= C
+    assert [alpha, beta] == pytest.approx([float(size) for size in exact], rel=1e-11)
+
+
 @given(variance=sizes, eta=st.floats(0.51, 0.999), share=st.floats(-10, 0.999))
 def test_an_unbounded_step_reaches_the_wanted_confidence(variance, eta, share):
     phi = norm.ppf(eta)

@@ -26,6 +26,7 @@ EPSILON = np.finfo(np.float64).eps
 
 # No useful step is larger, and products with a larger C could overflow.
 LARGEST_C = 1e150
+_LARGEST_GAIN = EPSILON**-0.5  # see `_growth`
 # Least variance of a weight: it and its inverse, the precision, are normal doubles. Columns of
 # 1e150 need variances nearly as small.
 SMALLEST_VARIANCE = 1e-305
@@ -133,7 +134,8 @@ def scw_step(margin, variance, C, phi):
         alpha = (-margin psi + sqrt(margin^2 phi^4 / 4 + variance phi^2 zeta)) / (variance zeta)
 
     is free of squares of the variance, which overflow. For m > 0 its two terms cancel; multiplied
-    by their sum they are (phi^2 - m^2) zeta, which does not.
+    by their sum they are (phi^2 - m^2) zeta, which does not. Whether it is C or more, as it mostly is
+    after some hundred rows, is told by squares: no root has to be waited for.
     """
     deviation = math.sqrt(max(variance, 0.0))
     wanted = phi * deviation * _ALL_BUT_ROUNDING
@@ -141,35 +143,38 @@ def scw_step(margin, variance, C, phi):
         return 0.0, 0.0
     psi, zeta = 1.0 + phi**2 / 2.0, 1.0 + phi**2
     inverse = 1.0 / deviation  # one division: roots and divisions are what a step waits for
-    m = margin * inverse
-    root = phi * math.sqrt(m * m * phi**2 / 4.0 + zeta)
-    if m > 0.0:
-        alpha = (phi**2 - m * m) * inverse / (m * psi + root)
-    else:
-        alpha = (root - m * psi) * inverse / zeta
-    alpha = min(C, LARGEST_C, alpha)
+    m, alpha = margin * inverse, min(C, LARGEST_C)
+    square = phi**2 * (m * m * phi**2 / 4.0 + zeta)
+    least = m * psi + alpha * deviation * zeta  # of its root, for a step of C or more
+    if not (least <= 0.0 or square >= least * least):
+        root = math.sqrt(square)
+        if m > 0.0:
+            alpha = min(alpha, (phi**2 - m * m) * inverse / (m * psi + root))
+        else:
+            alpha = min(alpha, (root - m * psi) * inverse / zeta)
     if not alpha > 0.0:
         return 0.0, 0.0
-    added = _added(alpha, deviation, phi)
-    return alpha, added / (1.0 + added) * inverse * inverse
+    gain, growth = _growth(alpha, deviation, phi)
+    return alpha, gain / growth * inverse * inverse
 
 
 @jit
-def _added(alpha, deviation, phi):
-    """Return the relative increase of the precision along z: alpha phi variance / sqrt(u).
+def _growth(alpha, deviation, phi):
+    """Return g = alpha phi sqrt(variance), and the root of the factor by which the precision grows.
 
-    u is the variance of the pair after the step, and with g = alpha phi sqrt(variance)
-    the increase is g (g + sqrt(g^2 + 4)) / 2. It is kept below 1 / EPSILON: a larger one would
-    leave a variance that rounding cannot tell from zero.
+    With u, the variance of the pair after the step, the root is sqrt(variance / u) = (g + sqrt(g^2 + 4)) / 2,
+    and its square, the factor, 1 + g times the root. g is kept at 1 / sqrt(EPSILON) at the most: a larger
+    one would leave a variance that rounding cannot tell from zero.
     """
-    gain = alpha * phi * deviation  # at most 1e300: where its square overflows, the minimum counts
-    return min(gain * (gain + math.sqrt(gain * gain + 4.0)) / 2.0, 1.0 / EPSILON)
+    gain = min(alpha * phi * deviation, _LARGEST_GAIN)
+    return gain, (gain + math.sqrt(gain * gain + 4.0)) / 2.0
 
 
 @jit
 def scw_information(alpha, variance, phi):
     """Return alpha phi / sqrt(u), which a step adds to the precision along z."""
-    return _added(alpha, math.sqrt(variance), phi) / variance
+    gain, growth = _growth(alpha, math.sqrt(variance), phi)
+    return gain * growth / variance
 
 
 # The polynomial-decay average, avg += 4 / (t + 4) (mu - avg) after row t = 0, 1, ..., would touch
