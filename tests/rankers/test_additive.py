@@ -372,6 +372,26 @@ def test_it_is_cbr_of_encoded_rows(covariance):
     np.testing.assert_allclose(ranker.decision_function(X), linear.decision_function(rows))
 
 
+@pytest.mark.parametrize("share", [0.1, 0.9])
+@pytest.mark.parametrize("seconds", [60, 3900])
+def test_a_time_in_order_costs_little(share, seconds):
+    rng, n, learned = np.random.default_rng(0), 6000, 4500
+    X = pd.DataFrame(rng.normal(size=(n, 2)), columns=["a", "b"])
+    ease = 1.5 * X["a"] + 0.7 * X["b"] + rng.logistic(size=n)
+    y = (ease > ease.quantile(1 - share)).to_numpy()
+    timed = X.assign(
+        when=pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(n) * seconds, unit="s"),
+        seconds=np.arange(n) * seconds,
+    )
+    plain = AdditiveRanker(random_state=0).partial_fit(X[:learned], y[:learned])
+    found = AdditiveRanker(random_state=0).partial_fit(timed[:learned], y[:learned])
+    lost = plain.score(X[learned:], y[learned:]) - found.score(timed[learned:], y[learned:])
+    assert lost < 0.02
+    p = found.predict_proba(timed)[:, 1]
+    assert p[:learned].mean() == pytest.approx(share, abs=0.04)
+    assert p[learned:].mean() == pytest.approx(share, abs=0.04)
+
+
 def test_a_fit_knows_that_its_rows_are_in_random_order():
     X, y, _ = cbrank.datasets.load("svmguide3")
     fitted = AdditiveRanker(crosses=0, random_state=0).fit(X, y)

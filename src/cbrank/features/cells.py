@@ -21,6 +21,8 @@ def of_any(values: Any, place: int, name: str) -> Column:
     """Read a column of any type; `place` and `name` are for messages."""
     if isinstance(values, np.ndarray):
         return _of_vector(values, place, name)
+    if hasattr(values, "to_series") and hasattr(values, "dtype"):  # an index
+        values = values.to_series()
     if hasattr(values, "iloc") and hasattr(values, "dtype"):
         return of_series(values, place, name)
     if hasattr(values, "to_list") and hasattr(values, "dtype"):

@@ -30,8 +30,10 @@ class TableEncoder(Owner, TransformerMixin, Estimator):
     What each column is, is decided from the first rows: a number (a line, and pieces between knots,
     whose weights make a curve), a word (a feature for each category), a time (year, month, weekday,
     hour, days since the first), free text (words and pairs of words, hashed) or an id, which is
-    left out. A gap is a feature of its own, and where one value is most of a column of numbers, so are
-    others that come often. As the stream goes on, new categories get features, and
+    left out. In a stream, so are a number that only ever rises or falls and, of a time that comes in
+    order, what does not come round every few hundred rows: they say when a row came, not of what
+    kind it is. A gap is a feature of its own, and where one value is most of a column of numbers, so
+    are others that come often. As the stream goes on, new categories get features, and
     columns that begin to move or leave their knots get curves. Features are added at the end; what
     a feature means never changes.
 
@@ -151,7 +153,7 @@ class TableEncoder(Owner, TransformerMixin, Estimator):
 
     # The stream ----------------------------------------------------------------------------------
 
-    def settle(self, table: Table) -> None:
+    def settle(self, table: Table, *, in_order: bool = True) -> None:
         """Learn from the rows of a block: what columns are, their knots, new categories.
 
         Blocks, unlike chunks of `partial_fit`, make a difference: all rows of one are looked at
@@ -161,6 +163,9 @@ class TableEncoder(Owner, TransformerMixin, Estimator):
         ----------
         table : Table
             Rows that `read` returned.
+        in_order : bool, default=True
+            Whether rows are learned from in this order, so that a number which only ever rises is left
+            out, and a time in order has neither year nor days.
 
         Examples
         --------
@@ -173,7 +178,7 @@ class TableEncoder(Owner, TransformerMixin, Estimator):
         with self._own.lock:
             if not self.__sklearn_is_fitted__():
                 self._begin(table)
-            self._encoding.settle(table)
+            self._encoding.settle(table, in_order=in_order)
             self._settled += len(table)
 
     def encode(self, table: Table) -> csr_array:
@@ -313,7 +318,7 @@ class TableEncoder(Owner, TransformerMixin, Estimator):
         return whole, places
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
-        """Learn anew: the first 512 rows decide, the others add to it.
+        """Learn anew: the first 512 rows decide, the others add to it; their order says nothing.
 
         Parameters
         ----------
@@ -333,7 +338,7 @@ class TableEncoder(Owner, TransformerMixin, Estimator):
             self._begin(table)
             ends = [0, *range(_FIRST_OF_ALL, len(table), _BLOCK), len(table)]
             for begin, end in pairwise(ends):
-                self.settle(table.take(slice(begin, end)))
+                self.settle(table.take(slice(begin, end)), in_order=False)
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
@@ -407,7 +412,7 @@ class TableEncoder(Owner, TransformerMixin, Estimator):
             rows = sum(map(len, self._waiting))
             if self._own.known is None or self._own.known[0] != (id(self._encoding), rows):
                 encoding = Encoding(self._encoding.settings)
-                encoding.settle(Table.concatenated(self._waiting))
+                encoding.settle(Table.concatenated(self._waiting), in_order=True)
                 self._own.known = (id(self._encoding), rows), encoding
             found: Encoding = self._own.known[1]
             return found

@@ -138,20 +138,22 @@ class Encoding:
 
     # Learning ------------------------------------------------------------------------------------
 
-    def settle(self, table: Table) -> None:
+    def settle(self, table: Table, *, in_order: bool) -> None:
         """Learn from the rows of a block; all columns do, or after an error none."""
         ledger = Ledger(self.ledger.entries)
         columns = [
-            self._settled(place, column, values, ledger)
+            self._settled(place, column, values, ledger, in_order)
             for place, (column, values) in enumerate(zip(self.columns, table.columns, strict=True))
         ]
         self.__dict__.update(columns=columns, ledger=ledger, _plan=None)
 
-    def _settled(self, place: int, column: Settled, values: Column, ledger: Ledger) -> Settled:
+    def _settled(
+        self, place: int, column: Settled, values: Column, ledger: Ledger, in_order: bool
+    ) -> Settled:
         if not len(values) or column.decision.kind == "drop":
             return column
         if column.known is None:
-            column = self._decided(place, column, values)
+            column = self._decided(place, column, values, in_order)
         elif isinstance(values, Words) and not column.decision.asked:
             column = self._reconsidered(place, column, values)
         known = column.known
@@ -160,10 +162,15 @@ class Encoding:
         cells = _cells(column, values)
         return replace(column, known=known.settled(cells, ledger))
 
-    def _decided(self, place: int, column: Settled, values: Column) -> Settled:
+    def _decided(self, place: int, column: Settled, values: Column, in_order: bool) -> Settled:
         name, kind = self.settings.names[place], column.decision.kind
-        decision = asked_for(kind, values) if column.decision.asked else decided(name, values)
+        if column.decision.asked:
+            decision = asked_for(kind, values)
+        else:
+            decision = decided(name, values, in_order=in_order)
         known = self._new(place, decision.kind)
+        if isinstance(known, TimeColumn) and not in_order:
+            known = replace(known, mixed=True)
         return Settled(decision, known, column.rows + len(values), column.gaps + gaps_of(values))
 
     def _reconsidered(self, place: int, column: Settled, values: Words) -> Settled:

@@ -214,6 +214,9 @@ def _joined_known(known: list[Any], have_parted: bool, name: str) -> Any:
     return replace(
         latest,
         gap=gap,
+        span=max(each.span for each in alike),
+        seen=_seen_by_all(known, have_parted),
+        mixed=next((each.mixed for each in reversed(known) if each.mixed is not None), None),
         year=_joined_numbers([each.year for each in known], have_parted, name),
         days=_joined_numbers([each.days for each in alike], have_parted, name),
         parts=tuple(_joined_words([*each]) for each in parts),
@@ -224,14 +227,18 @@ def _any_of(places: Sequence[int]) -> int:
     return next((place for place in places if place >= 0), -1)
 
 
+def _seen_by_all(known: Sequence[NumberColumn] | Sequence[TimeColumn], have_parted: bool) -> int:
+    begun = known[0].seen if have_parted else 0
+    return begun + sum(each.seen - begun for each in known[have_parted:])
+
+
 def _joined_numbers(known: Sequence[NumberColumn], have_parted: bool, name: str) -> NumberColumn:
     """Return the column with the latest curve; those before it must be the same."""
     curves = {_token(each.curve, None) for each in known if each.curve is not None}
     if len(curves) > 1 and not have_parted:
         raise _decided_apart(name, "has different knots")
     latest = max(reversed(known), key=lambda each: (each.version, len(each.waiting)))
-    begun = known[0].seen if have_parted else 0
-    seen = begun + sum(each.seen - begun for each in known[have_parted:])
+    seen = _seen_by_all(known, have_parted)
     singles = {value: place for each in known for value, place in each.singles.items()}
     met = Counter[float]()
     for each in known:

@@ -20,6 +20,7 @@ _LONG_TEXT = 4  # words a cell
 _FEW_ROWS = 8  # cells: of fewer, nothing can be said of how different they are
 _MANY_ROWS = 32  # cells, all of them different: so many make an id of words
 _LONGEST_ID = 40  # letters
+_FEW_STEPS = 4  # different numbers: of fewer, it is no wonder if they come in order
 
 # "id", "customerID", "user_id" and what exports call their first column; not "paid", not "humid".
 _ID_NAME = re.compile(
@@ -39,18 +40,18 @@ class Decision(NamedTuple):
     asked: bool = False  # by the caller
 
 
-def decided(name: str, column: Column) -> Decision:
-    """Decide what a column is from its first rows."""
+def decided(name: str, column: Column, *, in_order: bool) -> Decision:
+    """Decide what a column is from its first rows, which may come in the order of a stream."""
     if isinstance(column, Words):
-        return _decided_words(name, column)
+        return _decided_words(name, column, in_order)
     if is_empty(column):
         return Decision("")
     if isinstance(column, Times):
         return Decision("time")
-    return _decided_numbers(name, column, "")
+    return _decided_numbers(name, column, "", in_order)
 
 
-def _decided_words(name: str, column: Words) -> Decision:
+def _decided_words(name: str, column: Words, in_order: bool) -> Decision:
     if column.declared:
         return Decision("word" if (column.codes >= 0).any() else "")
     column = without_gap_words(column)
@@ -64,7 +65,7 @@ def _decided_words(name: str, column: Words) -> Decision:
     share, how = _best_reading("number", values)
     if share >= _MOST:
         said = "" if how == _IN_WORDS and _are_plain(value for value, _ in values) else how
-        return _decided_numbers(name, numbers_of(column, how), said)
+        return _decided_numbers(name, numbers_of(column, how), said, in_order)
     share, how = _best_reading("time", values)
     if share >= _MOST:
         return Decision("time", how)
@@ -111,14 +112,30 @@ def _share(values: list[tuple[str, int]], test: Callable[[str], bool]) -> float:
     return sum(n for value, n in values if test(value)) / cells if cells else 0.0
 
 
-def _decided_numbers(name: str, values: NDArray[np.float64], reason: str) -> Decision:
+def _decided_numbers(
+    name: str, values: NDArray[np.float64], reason: str, in_order: bool
+) -> Decision:
     cells = values[~np.isnan(values)]
-    whole = cells.size >= _FEW_ROWS and np.isfinite(cells).all() and (cells == np.rint(cells)).all()
-    if whole and len(np.unique(cells)) == len(cells):
-        counts_up = len(cells) >= 2 * _FEW_ROWS and (np.diff(cells) == 1.0).all()
+    different = len(np.unique(cells))
+    enough = len(cells) >= 2 * _FEW_ROWS
+    if in_order and enough and different >= _FEW_STEPS and (how := _moves(cells)):
+        return Decision("drop", f"it {how} from row to row, as an id or a time does")
+    whole = len(cells) >= _FEW_ROWS and np.isfinite(cells).all() and (cells == np.rint(cells)).all()
+    if whole and different == len(cells):
+        counts_up = enough and (np.diff(cells) == 1.0).all()
         if counts_up or _is_id_name(name):
             return Decision("drop", _id_reason(len(cells), len(cells)))
     return Decision("number", reason)
+
+
+def _moves(cells: NDArray[np.float64]) -> str:
+    """Say whether numbers only ever rise, or only ever fall; nothing if they do both.
+
+    In a stream such a number says when a row came: see ``times`` for what a ranker would learn from it.
+    """
+    if (cells[1:] >= cells[:-1]).all():
+        return "rises"
+    return "falls" if (cells[1:] <= cells[:-1]).all() else ""
 
 
 def _id_reason(distinct: int, cells: int) -> str:

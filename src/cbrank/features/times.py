@@ -1,4 +1,10 @@
-"""Columns of times: their parts as words, the year and the time since the first as numbers."""
+"""Columns of times: their parts as words, the year and the time since the first as numbers.
+
+Where times come *in order*, as in a log, they say when a row came and not of what kind it is. A new row then
+meets buffered rows that are older, those of the rarer label by far the most: any weight of what only ever
+rises would learn which label is the rarer one. So the year and the days since the first are left out there,
+and a part is used only if it comes round while few rows pass: the buffers then have rows of all its words.
+"""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -19,6 +25,10 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _HOURS = tuple(f"{hour}h" for hour in range(24))
 PARTS = (("month", _MONTHS), ("weekday", _WEEKDAYS), ("hour", _HOURS))
+_CYCLES = (365.25 * _DAY, 7.0 * _DAY, _DAY)  # seconds in which each part comes round
+_ROUNDS, _ROWS = 3, 256  # a part of times in order comes round so often, each time in so many rows
+_FEW = 32  # times: of fewer, nothing can be said of their order
+_AGAINST = 0.1  # share of times that go against the order of the others, at the most
 TIME_MARKS = len(PARTS) + 1  # features of a time that are 1: of each part, and of a gap
 CALENDAR = {word: at for _, words in PARTS for at, word in enumerate(words)}  # order of the parts
 
@@ -38,6 +48,21 @@ def _parts_of(seconds: Numbers) -> tuple[Numbers, list[Words]]:
     return years, found
 
 
+def _are_mixed(times: Numbers) -> bool | None:
+    """Say whether times come in no order; None if all are the same, or nearly.
+
+    Each is compared with the one half a block before, so that it does no harm if neighbours are swapped.
+    """
+    if times.size < _FEW:
+        return True
+    half = times.size // 2
+    later = times[half:] - times[: times.size - half]
+    rises, falls = int((later > 0).sum()), int((later < 0).sum())
+    if rises + falls < _FEW // 2:
+        return None
+    return min(rises, falls) > _AGAINST * (rises + falls)
+
+
 @dataclass(frozen=True)
 class TimeColumn:
     """What is known of a column of times."""
@@ -50,6 +75,9 @@ class TimeColumn:
     days: NumberColumn
     parts: tuple[WordColumn, ...]
     first: float | None = None  # seconds since 1970
+    span: float = 0.0  # seconds from there to the farthest
+    seen: int = 0  # times
+    mixed: bool | None = None  # whether times come in no order, None as long as nothing can be said
     gap: int = -1
 
     @classmethod
@@ -69,19 +97,33 @@ class TimeColumn:
     def settled(self, column: Times, ledger: Ledger) -> "TimeColumn":
         """Return the column after the rows of a block; features are added to the ledger."""
         gaps, state = ~(np.abs(column.seconds) < LONGEST), self
-        if not gaps.all() and self.first is None:
-            state = replace(state, first=float(column.seconds[~gaps].min()))
+        if not gaps.all():
+            state = state._followed(column.seconds[~gaps])
         if gaps.any() and self.gap < 0 and state.first is not None:
             state = replace(state, gap=ledger.add(self.owner, f"{self.name}: missing"))
         years, parts = _parts_of(column.seconds)
+        if state.mixed:
+            year = self.year.settled(years, ledger)
+            state = replace(state, year=year, days=self.days.settled(state.days_of(column), ledger))
         return replace(
             state,
-            year=self.year.settled(years, ledger),
-            days=self.days.settled(state.days_of(column), ledger),
             parts=tuple(
-                known.settled(words, ledger) for known, words in zip(self.parts, parts, strict=True)
+                known.settled(words, ledger) if state.mixed or state._comes_round(cycle) else known
+                for known, words, cycle in zip(self.parts, parts, _CYCLES, strict=True)
             ),
         )
+
+    def _followed(self, times: Numbers) -> "TimeColumn":
+        """Return the column with what times say of how they come."""
+        first = float(times.min()) if self.first is None else self.first
+        span = max(self.span, float(np.abs(times - first).max()))
+        mixed = _are_mixed(times) if self.mixed is None else self.mixed
+        return replace(self, first=first, span=span, seen=self.seen + times.size, mixed=mixed)
+
+    def _comes_round(self, cycle: float) -> bool:
+        """Say whether times in order have passed a cycle of so many seconds often, in few rows each."""
+        rounds = self.span / cycle
+        return rounds >= _ROUNDS and self.seen <= _ROWS * rounds
 
     def days_of(self, column: Times) -> Numbers:
         """Return the days since the first time that was seen."""
@@ -103,13 +145,16 @@ class TimeColumn:
             return "nothing known so far"
         used = ["year"] if self.year.curve is not None else []
         used += [part for (part, _), known in zip(PARTS, self.parts, strict=True) if known.features]
+        if not self.mixed:
+            text = ", ".join(used) or "nothing so far"
+            return f"{text}, as it comes in order" if self.span else "one value so far"
         text = ", ".join([*used, "days"]) + f" since {time_text(self.first)}"
         return text if self.days.curve is not None else "one value so far"
 
     def save(self, out: Writer) -> None:
         """Write all that changes."""
-        out.put(self.gap)
-        out.put_floats([] if self.first is None else [self.first])
+        out.put(self.gap, self.seen, -1 if self.mixed is None else int(self.mixed))
+        out.put_floats([] if self.first is None else [self.first, self.span])
         self.year.save(out)
         self.days.save(out)
         for part in self.parts:
@@ -117,13 +162,17 @@ class TimeColumn:
 
     def load(self, source: Reader) -> "TimeColumn":
         """Return the column as it was written."""
-        gap, first = source.get_feature(self.owner), source.get_floats()
-        if len(first) > 1:
+        gap, seen = source.get_feature(self.owner), source.get()
+        mixed, reach = source.get(-1, 1), source.get_floats()
+        if len(reach) not in (0, 2) or (reach[1:] < 0.0).any():
             raise ValueError(f"its encoder has no sound times of column {self.name!r}")
         return replace(
             self,
             gap=gap,
-            first=float(first[0]) if len(first) else None,
+            first=float(reach[0]) if len(reach) else None,
+            span=float(reach[1]) if len(reach) else 0.0,
+            seen=seen,
+            mixed=None if mixed < 0 else bool(mixed),
             year=self.year.load(source),
             days=self.days.load(source),
             parts=tuple(part.load(source) for part in self.parts),
