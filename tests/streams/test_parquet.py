@@ -8,7 +8,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from cbrank.streams import Columns, open_stream
+from cbrank.features import Times
+from cbrank.features.containers import read_table
+from cbrank.streams import Columns, TableColumns, open_stream
 
 TABLE = {
     "whole": [1, 2, 3],
@@ -84,6 +86,32 @@ def test_columns_that_are_no_numbers_are_refused(path):
     when = np.array(["2026-01-01"] * 3, "datetime64[ns]")
     with pytest.raises(ValueError, match=r"column 'real': timestamp\[ns\] is not a number"):
         read(write(path, real=when))
+
+
+NOON = [43200, None, 15768000 + 43200]  # of a winter's and a summer's day, in UTC
+
+
+@pytest.mark.parametrize("has_zones", [True, False])
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Oslo", "-03:30"])
+def test_times_are_those_of_the_clock_on_the_wall_as_in_python(path, monkeypatch, zone, has_zones):
+    def no_zones(column):
+        raise pa.ArrowInvalid(f"Cannot locate timezone {zone!r}: Timezone database not found")
+
+    if not has_zones:
+        monkeypatch.setattr("pyarrow.compute.local_timestamp", no_zones)
+    when = pa.array(NOON, pa.timestamp("s", zone))
+    [chunk], _ = read(write(path, when=when), TableColumns("y"))
+    [expected] = read_table(pa.table({"when": when})).columns
+    assert isinstance(expected, Times)
+    np.testing.assert_array_equal(chunk.X.columns[-1].seconds, expected.seconds)
+
+
+def test_a_zone_that_nobody_knows_is_named(path):
+    write(path, when=pa.array(NOON, pa.timestamp("s", "Mars/Base")))
+    with pytest.raises(
+        ValueError, match=r"x\.parquet, column 'when': the time zone 'Mars/Base' is"
+    ):
+        read(path, TableColumns("y"))
 
 
 def test_damage_is_a_value_error(path):

@@ -7,7 +7,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cbrank.features.cells import of_any
+from cbrank.features.cells import of_any, of_list
 from cbrank.features.table import Column, Table
 from cbrank.streams.cells import column_of
 from cbrank.streams.rows import Complaints, Roles, Rows
@@ -54,7 +54,7 @@ def read_parquet(
     for first, table in _tables(file, [*numeric, *roles.cells], start, rows):
         places = np.arange(first + 1, first + 1 + table.num_rows)
         if roles.columns is not None:
-            yield _as_it_comes(table, roles, places, complaints)
+            yield _as_it_comes(table, name, roles, places, complaints)
             continue
         X = np.empty((table.num_rows, len(numeric)))
         for number, column in enumerate(numeric):
@@ -67,13 +67,13 @@ def read_parquet(
 
 
 def _as_it_comes(
-    table: Any, roles: Roles, places: NDArray[np.int64], complaints: Complaints
+    table: Any, file: str, roles: Roles, places: NDArray[np.int64], complaints: Complaints
 ) -> Rows:
     """Return rows whose columns are not numbers for sure."""
     names, all_rows, after = roles.columns or (), np.arange(len(places)), int(places[-1])
     texts = {column: _texts(table.column(column), all_rows) for column in roles.texts}
     labels = texts.pop(roles.label) if roles.label is not None else None
-    X = Table(names, [_column(table, name) for name in names])
+    X = Table(names, [_column(table, file, name) for name in names])
     return Rows(X, labels, texts, places, after, after + 1, *complaints.pop())
 
 
@@ -97,7 +97,7 @@ def _numbers(column: Any) -> NDArray[np.float64]:
     return column.cast(pa.float64(), safe=False).to_numpy()  # type: ignore[no-any-return]
 
 
-def _column(table: Any, name: str) -> Column:
+def _column(table: Any, file: str, name: str) -> Column:
     """Return a column as it is: numbers, times or words, whose texts may be numbers too."""
     import pyarrow as pa  # noqa: PLC0415
 
@@ -106,14 +106,33 @@ def _column(table: Any, name: str) -> Column:
         column = column.cast(column.type.value_type)
     kind = column.type
     if types.is_timestamp(kind) or types.is_date(kind):
-        whole = column.cast(pa.timestamp("us"), safe=False).to_numpy()
-        return of_any(whole, table.column_names.index(name), name)
+        return _times(column, table.column_names.index(name), f"{file}, column {name!r}")
     if any(test(kind) for test in (types.is_integer, types.is_floating, types.is_boolean)):
         return np.where(np.isinf(found := _numbers(column)), np.nan, found)
     if types.is_decimal(kind) or types.is_null(kind):
         return _numbers(column)
     cells = ["" if cell is None else str(cell).strip() for cell in column.to_pylist()]
     return column_of(cells)
+
+
+def _times(column: Any, place: int, name: str) -> Column:
+    """Return times by the clock on the wall of their zone."""
+    import pyarrow as pa  # noqa: PLC0415
+    from pyarrow import compute  # noqa: PLC0415
+
+    zone = getattr(column.type, "tz", None)
+    column = column.cast(pa.timestamp("us", zone), safe=False)
+    if zone in (None, "UTC"):
+        return of_any(column.to_numpy(), place, name)
+    with contextlib.suppress(pa.ArrowInvalid):  # Windows has no time zones, old PyArrow no offsets
+        return of_any(compute.local_timestamp(column).to_numpy(), place, name)
+    try:
+        return of_list(column.to_pylist(), place, name)
+    except (pa.ArrowInvalid, LookupError):
+        raise ValueError(
+            f"{name}: the time zone {zone!r} is not known here; pip install tzdata, or name the "
+            "column in `drop`."
+        ) from None
 
 
 def _texts(column: Any, kept: NDArray[np.int64]) -> list[str]:
