@@ -114,6 +114,18 @@ def test_a_zone_that_nobody_knows_is_named(path):
         read(path, TableColumns("y"))
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_durations_are_seconds_as_in_python(path, unit):
+    span = pa.array([1_500_000_000, None, -3_000_000], pa.duration(unit))
+    [chunk], _ = read(write(path, span=span), TableColumns("y"))
+    [expected] = read_table(pa.table({"span": span}).to_pandas()).columns
+    assert expected[0] == 1_500_000_000 / 1000 ** ["s", "ms", "us", "ns"].index(unit)
+    np.testing.assert_array_equal(chunk.X.columns[-1], expected)
+    changes = {"real": span.fill_null(0), "flag": [1, 2, 3]}
+    [chunk], _ = read(write(path, **changes))
+    assert chunk.X[:, 1].tolist() == [expected[0], 0.0, expected[2]]
+
+
 def test_damage_is_a_value_error(path):
     data = write(path).read_bytes()
     for damaged in (data[:-9], data[:40], b"PAR1", data[:60] + b"\xff" * 60 + data[120:]):

@@ -81,7 +81,7 @@ def _refuse_text(field: Any, name: str) -> None:
     from pyarrow import types  # noqa: PLC0415
 
     kinds = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal
-    if not any(is_kind(field.type) for is_kind in kinds):
+    if not any(is_kind(field.type) for is_kind in (*kinds, types.is_duration)):
         raise ValueError(
             f"{name}, column {field.name!r}: {field.type} is not a number; if the column holds "
             "categories, name it in `categorical`, as onehot or hash:BITS, else in `drop`."
@@ -89,9 +89,12 @@ def _refuse_text(field: Any, name: str) -> None:
 
 
 def _numbers(column: Any) -> NDArray[np.float64]:
-    """Return a column as doubles; missing values are NaN."""
+    """Return a column as doubles, durations in seconds; missing values are NaN."""
     import pyarrow as pa  # noqa: PLC0415
 
+    if pa.types.is_duration(column.type):
+        whole = column.cast(pa.duration("us"), safe=False)
+        return _numbers(whole.cast(pa.int64())) / 1e6
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())
     return column.cast(pa.float64(), safe=False).to_numpy()  # type: ignore[no-any-return]
@@ -109,7 +112,7 @@ def _column(table: Any, file: str, name: str) -> Column:
         return _times(column, table.column_names.index(name), f"{file}, column {name!r}")
     if any(test(kind) for test in (types.is_integer, types.is_floating, types.is_boolean)):
         return np.where(np.isinf(found := _numbers(column)), np.nan, found)
-    if types.is_decimal(kind) or types.is_null(kind):
+    if types.is_decimal(kind) or types.is_null(kind) or types.is_duration(kind):
         return _numbers(column)
     cells = ["" if cell is None else str(cell).strip() for cell in column.to_pylist()]
     return column_of(cells)
