@@ -9,6 +9,7 @@ from tables import run
 import cbrank
 from cbrank import AdditiveRanker
 from cbrank.inspection import CurvesDisplay
+from cbrank.inspection.display import ends_of, panels_of
 
 mpl.use("agg")
 
@@ -77,3 +78,21 @@ def test_inspect_draws_them(rows, tmp_path, ending):
     assert path.stat().st_size > 1000
     shown = run("inspect", model, "--top", "1", "--json").stdout
     assert shown.count('"kind"') == 1
+
+
+@pytest.mark.parametrize("kind", ["number", "word", "time"])
+def test_a_column_of_gaps_only_has_nothing_to_show(rows, tmp_path, kind):
+    frame = {**rows[0], "none": [None] * 600}
+    ranker = AdditiveRanker(random_state=0, crosses=0, kinds={"none": kind}).fit(frame, rows[1])
+    assert "none" in [term.name for term in ranker.effects().terms]
+    panels = panels_of(ranker)
+    assert len(panels) == 3
+    assert [len(ends_of(panel)) for panel in panels] == [2, 2, 2]
+    display = CurvesDisplay.from_estimator(ranker, ["none"])
+    assert [len(panel.curve.grid) for panel in display.panels] == [0]
+    display.figure_.canvas.draw()
+    plt.close(display.figure_)
+    cbrank.save(ranker, tmp_path / "x.model")
+    result = run("inspect", tmp_path / "x.model", "--picture", tmp_path / "x.svg")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "none" not in result.stdout.partition("lowest")[2]

@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -220,8 +221,11 @@ def panels_of(
         places = [effects.terms.index(effects.term(column)) for column in columns]
     else:
         order = np.argsort(-moves, kind="stable").tolist()
-        places = [at for at in order if effects.terms[at].kind != "text"][: operator.index(n)]
-    return [_panel(effects, effects.terms[at], float(moves[at])) for at in places]
+        places = [at for at in order if effects.terms[at].kind != "text"]
+    panels = (_panel(effects, effects.terms[at], float(moves[at])) for at in places)
+    if columns is not None:
+        return [*panels]
+    return [*islice(filter(_has_values, panels), operator.index(n))]
 
 
 def _panel(effects: Effects, term: Term, moves: float) -> Panel:
@@ -229,6 +233,11 @@ def _panel(effects: Effects, term: Term, moves: float) -> Panel:
         found: Any = effects.cross(*term.columns)
         return Panel(term.name, term.kind, moves, found, Curve([], np.zeros(0), np.zeros(0)))
     return Panel(term.name, term.kind, moves, effects.curve(term.name), effects.marks(term.name))
+
+
+def _has_values(panel: Panel) -> bool:
+    """Say whether there is anything to draw: not so if a column had gaps only."""
+    return bool(panel.curve.effect.size or panel.marks.effect.size)
 
 
 def ends_of(panel: Panel) -> list[tuple[str, float]]:

@@ -458,5 +458,5 @@ def _of_words(known: WordColumn, own: Places) -> tuple[list[str], Places, Floats
         groups[MISSING] = [known.gap]
     names = [*known.features, *groups]
     found = [[place] for place in known.features.values()] + [*groups.values()]
-    Z = np.stack([np.isin(own, group) / len(group) for group in found])
-    return names, own, Z
+    Z = np.array([np.isin(own, group) / len(group) for group in found])
+    return names, own, Z.reshape(len(found), len(own))
