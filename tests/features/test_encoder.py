@@ -20,6 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cbrank.features import Table, TableEncoder
 from cbrank.features import encoder as encoder_module
+from cbrank.features.dates import parsed_time
 from cbrank.features.table import in_words
 
 KINDS = ("number", "word", "time", "text", "drop")
@@ -365,6 +366,16 @@ CASES = {
     "time, dates": [f"2020-01-{1 + at % 28:02}" for at in range(64)],
     "time, dots": [f"{1 + at % 28}.{1 + at % 12}.2021" for at in range(64)],
     "time, slashes": [f"2020/01/{1 + at % 28} 12:{at % 60:02}" for at in range(64)],
+    "time, short years": [f"{1 + at % 28:02}.{1 + at % 12:02}.{23 + at % 3}" for at in range(64)],
+    "time, short years, month first": [f"{1 + at % 12}/{1 + at % 28}/24" for at in range(64)],
+    "time, short years, day first": [f"{1 + at % 28}/{1 + at % 12}/24 8:05" for at in range(64)],
+    "word, years first": [f"24/03/{1 + at % 31:02}" for at in range(90)],
+    "word, years first, dots": [f"{23 + at % 2}.03.{1 + at % 31:02}" for at in range(90)],
+    "word, sections": [f"{1 + at % 3:02}.{1 + at % 2:02}.{1 + at % 11:02}" for at in range(90)],
+    "word, versions": [f"{10 + at % 9}.{at % 9}.{10 + at % 7}" for at in range(90)],
+    "word, addresses": [f"10.10.{10 + at % 3}.{10 + at % 7}" for at in range(90)],
+    "word, clocks with dots": [f"{at % 24:02}.{at * 7 % 60:02}.05" for at in range(24)] * 4,
+    "word, one day": ["29.03.24"] * 64,
     "time, zones": [f"2020-01-01T{at % 24:02}:00:00.5+02:00" for at in range(64)],
     "text": [f"this is text number {at}" for at in range(64)],
     "drop, hex": [f"{RANDOM.integers(2**40):x}-k" for _ in range(64)],
@@ -444,6 +455,25 @@ def test_how_words_are_read_is_decided_for_the_whole_column():
     assert same(row, same_row)
     asked = TableEncoder(kinds={"day": "time", "price": "number"}).fit(columns)
     assert same(asked.transform(columns), found.transform(columns))
+
+
+def test_years_of_two_digits():
+    columns = {
+        "dots": [f"{1 + at % 28:02}.02.21" for at in range(64)],
+        "day": [f"{1 + at % 28}/2/21" for at in range(64)],
+        "month": [f"2/{1 + at % 28}/21" for at in range(64)],
+    }
+    found = TableEncoder().fit(columns)
+    assert found.decisions()[0].endswith("years of two digits, weekday, days since 2021-02-01")
+    row = found.transform({"dots": ["03.02.21"], "day": ["3/2/21"], "month": ["2/3/21"]})
+    same_row = found.transform({"dots": ["3.2.2021"], "day": ["3/2/2021"], "month": ["2021-02-03"]})
+    assert same(row, same_row)
+    assert [parsed_time(f"02.01.{year}", short_years=True) for year in ("69", "68")] == [
+        parsed_time("1969-01-02"),
+        parsed_time("2068-01-02"),
+    ]
+    asked = TableEncoder(kinds={"c": "time"}).fit({"c": ["29.03.24", "31.03.24", "3/29/24"] * 9})
+    assert asked.decisions()[0].startswith("c: a time in words, years of two digits, as asked")
 
 
 def test_numbers_that_turn_out_to_be_words():

@@ -29,6 +29,7 @@ _ID_NAME = re.compile(
 )
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?")
 _WITH_UNIT = re.compile(r"([-+]?)\s?[$€£¥]?\s?([-+]?\d[\d.,]*|[-+]?\.\d+)\s?[%$€£¥]?")
+_Readings = dict[str, Callable[[str], float]]
 _TRUTH = {"true": 1.0, "false": 0.0}
 
 
@@ -62,12 +63,15 @@ def _decided_words(name: str, column: Words, in_order: bool) -> Decision:
     values = [(value, int(n)) for value, n in zip(column.values, counts, strict=True) if n]
     if all(value.lower() in _TRUTH for value, _ in values):
         return Decision("number", _IN_WORDS)  # as booleans are numbers, from wherever they come
-    share, how = _best_reading("number", values)
+    share, how = _best_reading(_READINGS["number"], values)
     if share >= _MOST:
         said = "" if how == _IN_WORDS and _are_plain(value for value, _ in values) else how
         return _decided_numbers(name, numbers_of(column, how), said, in_order)
-    share, how = _best_reading("time", values)
+    share, how = _best_reading(_LONG_YEARS, values)
     if share >= _MOST:
+        return Decision("time", how)
+    share, how = _best_reading(_SHORT_YEARS, values)
+    if share >= _MOST and _has_more_days_than_years((value for value, _ in values), how):
         return Decision("time", how)
     if cells >= _FEW_ROWS and len(values) >= cells / 2:
         if sum(n * len(value.split()) for value, n in values) / cells >= _LONG_TEXT:
@@ -77,6 +81,17 @@ def _decided_words(name: str, column: Words, in_order: bool) -> Decision:
         if named or (cells >= _MANY_ROWS and len(values) >= _MOST * cells and short >= _MOST):
             return Decision("drop", _id_reason(len(values), cells))
     return Decision("word")
+
+
+def _has_more_days_than_years(values: Iterable[str], how: str) -> bool:
+    """Say whether dates with years of two digits are dates, with the year last.
+
+    Codes such as 01.02.03 count on at their end, and so do dates such as 24/03/29 that begin with the year.
+    """
+    read = np.array([_SHORT_YEARS[how](value) for value in values])
+    days = read[~np.isnan(read)].astype("M8[s]").astype("M8[D]")
+    days_of_month = days - days.astype("M8[M]")
+    return len(np.unique(days_of_month)) > len(np.unique(days.astype("M8[Y]")))
 
 
 def _are_plain(values: Iterable[str]) -> bool:
@@ -94,13 +109,13 @@ def asked_for(kind: str, column: Column) -> Decision:
         return Decision(kind, asked=True)
     counts = np.bincount(column.codes[column.codes >= 0], minlength=len(column.values))
     values = [*zip(column.values, counts.tolist(), strict=True)]
-    return Decision(kind, _best_reading(kind, values)[1], asked=True)
+    return Decision(kind, _best_reading(_READINGS[kind], values)[1], asked=True)
 
 
-def _best_reading(kind: str, values: list[tuple[str, int]]) -> tuple[float, str]:
+def _best_reading(readings: _Readings, values: list[tuple[str, int]]) -> tuple[float, str]:
     """Return how most cells can be read as numbers or times, and their share."""
     found = []
-    for how, read in _READINGS[kind].items():
+    for how, read in readings.items():
         good = {value for value, _ in values if not isnan(read(value))}
         found.append((_share(values, good.__contains__), how))
     return max(found, key=lambda reading: reading[0])
@@ -187,12 +202,15 @@ def parsed_with_comma(text: str) -> float:
 
 
 _IN_WORDS = "in words"
-_READINGS: dict[str, dict[str, Callable[[str], float]]] = {
+_DAY_FIRST = "in words, the day before the month"
+_LONG_YEARS: _Readings = {_IN_WORDS: parsed_time, _DAY_FIRST: partial(parsed_time, day_first=True)}
+_SHORT_YEARS: _Readings = {
+    f"{_IN_WORDS}, years of two digits": partial(parsed_time, short_years=True),
+    f"{_DAY_FIRST}, years of two digits": partial(parsed_time, day_first=True, short_years=True),
+}
+_READINGS: dict[str, _Readings] = {
     "number": {_IN_WORDS: parsed_number, "in words with decimal commas": parsed_with_comma},
-    "time": {
-        _IN_WORDS: parsed_time,
-        "in words, the day before the month": partial(parsed_time, day_first=True),
-    },
+    "time": _LONG_YEARS | _SHORT_YEARS,
 }
 
 
