@@ -272,6 +272,14 @@ def test_of_few_rows_there_is_no_auc_yet(folder):
     assert "\nNo AUC yet: too few rows came after those by which columns were decided." in out
 
 
+@pytest.mark.parametrize("label", ["Yes", "No"])
+def test_of_one_label_there_is_no_auc_yet(folder, label):
+    FRAME[FRAME["left"] == label].to_csv("one.csv", index=False)
+    out, _ = call("train", "one.csv", "--label", "left", "-o", "x.model")
+    assert "\nNo AUC yet: all rows learned from have one label.\n" in out
+    assert "too few rows" not in out
+
+
 # Shapes and orders --------------------------------------------------------------------------------
 
 

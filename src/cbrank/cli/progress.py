@@ -193,6 +193,8 @@ def result_in_words(facts: dict[str, Any]) -> str:
         )
     elif lately:
         lines.append(f"AUC {lately} on the last rows before they were learned from.")
+    elif "columns" in facts and facts["positives"] in (0, facts["rows"]):
+        lines.append("No AUC yet: all rows learned from have one label.")
     elif "columns" in facts and not held:
         lines.append(
             "No AUC yet: too few rows came after those by which columns were decided. Hold some out "
