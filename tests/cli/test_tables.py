@@ -257,6 +257,10 @@ def test_rows_without_a_label_are_told(folder):
 
 def test_the_positive_label_may_be_said(folder):
     assert train("--positive", "No")[0]["positive"] == "No"
+    sentence = error("train", "table.csv", "--label", "left", "-o", "x", "--positive", "Maybe")
+    assert sentence.endswith(
+        "is one too many: no row so far is labelled 'Maybe' (--positive), and there are No, Yes."
+    )
 
 
 def test_labels_of_all_rows_count(folder):

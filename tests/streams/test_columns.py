@@ -208,6 +208,19 @@ def test_one_label_to_begin_with_needs_a_word():
     assert known.known() == ["no", "1"]
 
 
+def test_a_positive_label_that_no_row_has_is_named():
+    known = Labels("maybe")
+    _, [(row, sentence), _] = known.encode(["Y", "N", "N"], learn=True, where="x")
+    assert row == 1
+    assert sentence == (
+        "the label 'N' is one too many: no row so far is labelled 'maybe' (`positive=...`), and there "
+        "are N, Y."
+    )
+    _, [(_, sentence)] = known.encode(["maybe", "N"], learn=True, where="x")
+    assert sentence == "the label 'N' is neither 'Y' nor 'maybe'."
+    assert known.encode(["N"], learn=True, where="x")[1] == [(0, sentence)]
+
+
 def test_three_labels_are_too_many():
     with pytest.raises(ValueError, match="two labels, and there are 3: 2, 10, x"):
         Labels().encode(["10", "x", "2"], learn=True, where="x")

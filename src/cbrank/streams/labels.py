@@ -68,6 +68,7 @@ class Labels:
     def __init__(self, positive: str | None = None) -> None:
         self.positive = None if positive is None else canonical(positive)
         self.negative: str | None = None
+        self._others: list[str] = []  # labels to begin with, as long as no row is positive
         _refuse_long(self.known(), "The positive label")
 
     @classmethod
@@ -105,6 +106,8 @@ class Labels:
                 counts[label] += int(count)
             del counts[""]
             self.learn(counts, where)
+        if self.positive in known:
+            self._others = []
         codes = {self.negative: 0, self.positive: 1}
         y = np.array([codes.get(label, -1) for label in known], dtype=np.int64)[places]
         bad = np.flatnonzero(y < 0).tolist()
@@ -119,6 +122,7 @@ class Labels:
         _refuse_long(new, f"{where}: the label")
         if self.positive is not None:
             self.negative = new[0]
+            self._others = [] if self.positive in counts else new
             return
         if len(new) == 1 and new[0].lower() in _OPPOSITES:
             self.positive = new[0]
@@ -132,11 +136,9 @@ class Labels:
                 "say which label is the positive one by `positive=...`."
             )
         if len(new) > 2:
-            more = ", ..." if len(new) > _SHOWN else ""
             raise ValueError(
-                f"{where}: ranking needs two labels, and there are {len(new)}: "
-                f"{', '.join(map(_shown, sorted(new, key=_order)[:_SHOWN]))}{more}. Make one label of "
-                "all that are not the positive one."
+                f"{where}: ranking needs two labels, and there are {len(new)}: {_listed(new)}. Make "
+                "one label of all that are not the positive one."
             )
         one, other = sorted(new, key=_order)
         is_swapped = _affirms(one, other) or (
@@ -153,6 +155,11 @@ class Labels:
         label = canonical(word)
         if not label:
             return "the label is missing."
+        if len(self._others) > 1:
+            return (
+                f"the label {label!r} is one too many: no row so far is labelled {self.positive!r} "
+                f"(`positive=...`), and there are {_listed(self._others)}."
+            )
         names = " nor ".join(repr(known) for known in self.known())
         return f"the label {label!r} is neither {names}."
 
@@ -188,6 +195,12 @@ def _refuse_long(labels: Iterable[str], what: str) -> None:
                 f"{what} {label[:20]!r}... has {len(label):,} characters; a label may have "
                 f"{LONGEST:,} at most."
             )
+
+
+def _listed(labels: Iterable[str]) -> str:
+    """Return the first few labels, in order."""
+    found = sorted(labels, key=_order)
+    return ", ".join([*map(_shown, found[:_SHOWN]), *["..."] * (len(found) > _SHOWN)])
 
 
 def _shown(label: str) -> str:
