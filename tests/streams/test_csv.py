@@ -139,6 +139,17 @@ def test_every_malformed_row_can_be_skipped():
         read(data, on_error="skip", max_errors=7)
 
 
+def test_rows_that_are_skipped_are_told_without_the_way_to_skip_them():
+    data, cure = HEADER + b"1,2,no\n1\n", " To leave such rows out: `on_error=skip`."
+    with pytest.raises(ValueError, match=r"names 3 columns\.") as caught:
+        read(data)
+    assert str(caught.value).endswith(cure)
+    _, stream = read(data, on_error="skip")
+    assert stream.complaints == [str(caught.value).removesuffix(cure)]
+    with pytest.raises(ValueError, match=r"names 3 columns\. That is one more"):
+        read(data + b"1\n", on_error="skip", max_errors=1)
+
+
 @pytest.mark.parametrize(
     ("header", "columns", "complaint"),
     [

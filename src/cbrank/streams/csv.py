@@ -12,7 +12,7 @@ from cbrank import kernels
 from cbrank.features.table import Table
 from cbrank.streams.cells import Cells
 from cbrank.streams.dialect import Dialect, with_point
-from cbrank.streams.rows import Roles, texts_joined
+from cbrank.streams.rows import SKIP, Roles, texts_joined
 from cbrank.streams.text import Fault, Piece, shown
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _GAPS = {"na", "n/a", "nan", "null", "none", "?", "-", "inf", "+inf", "-inf", "infinity"}
 _FILL = "fill gaps or leave such rows out before ranking, or drop the column"
-_SKIP = "To leave such rows out: `on_error=skip`."
 _OTHERS = {
     b"PK\x03\x04": "a spreadsheet or an archive: save its sheet as CSV, or unpack it",
     b"\xd0\xcf\x11\xe0": "a spreadsheet: save its sheet as CSV",
@@ -176,7 +175,7 @@ class CsvParser:
             wanted = len(self.names)
             count = "more" if code == codes.TOO_MANY else f"{column}"
             sentence = f"{count} cells where the header names {wanted} columns."
-            return Fault(line, "", f"{sentence} {_SKIP}")
+            return Fault(line, "", f"{sentence}{SKIP}")
         if code == codes.TOO_LONG:
             size = f"{self.longest >> 20} MiB"
             return Fault(line, "", f"a row of more than {size}; is one of its quotes not closed?")
@@ -192,9 +191,11 @@ class CsvParser:
         if code == codes.TOO_LARGE:
             return f"{shown(cell)} is too large; no number may exceed 1.8e308."
         if code == codes.AFTER_QUOTE:
-            return f"text after a closing quote; a quote inside a quoted cell is written twice. {_SKIP}"
+            return (
+                f"text after a closing quote; a quote inside a quoted cell is written twice.{SKIP}"
+            )
         if code == codes.OPEN_QUOTE:
-            return f"a quote that is never closed. {_SKIP}"
+            return f"a quote that is never closed.{SKIP}"
         if code == codes.NUL:
             return "a NUL byte; this is not text."
         if cell.strip(b'"').lower().decode("latin-1") in _GAPS:

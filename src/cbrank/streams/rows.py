@@ -15,6 +15,7 @@ FIRST_FEW = 10  # malformed rows that are reported one by one; the others are on
 CHUNK_BYTES = 2**25
 WIDEST = 2**31 - 1  # features: indices of sparse rows are int32
 MOST_COLUMNS = 2**22  # of a table: a limit to the memory that a forged model file can take
+SKIP = " To leave such rows out: `on_error=skip`."  # at the end of messages, unless they are
 _NUMBER, _TEXT = 8, 64  # bytes of a number; of a short string as a Python object
 
 
@@ -66,11 +67,11 @@ class Complaints:
     def add(self, sentence: str) -> None:
         """Count a malformed row, or raise its message if the limit is reached."""
         if self.total >= self.limit:
-            raise ValueError(sentence + self._too_many())
+            raise ValueError(self._told(sentence) + self._too_many())
         self.total += 1
         self.count += 1
         if self.total <= FIRST_FEW:
-            self._sentences.append(sentence)
+            self._sentences.append(self._told(sentence))
 
     def count_in(self, others: int) -> None:
         """Add malformed rows that were reported elsewhere."""
@@ -83,6 +84,9 @@ class Complaints:
         found = self.count, self._sentences
         self.count, self._sentences = 0, []
         return found
+
+    def _told(self, sentence: str) -> str:
+        return sentence.removesuffix(SKIP) if self.limit else sentence
 
     def _too_many(self) -> str:
         if self.limit == 0:
