@@ -3,6 +3,7 @@
 import contextlib
 import io
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
@@ -151,7 +152,9 @@ def _drawn(
     size: tuple[float, float],
     layout: Literal["constrained"] | None,
 ) -> "Iterator[Figure]":
-    with matplotlib().rc_context(_STYLE | {"svg.hashsalt": key}):
+    with matplotlib().rc_context(_STYLE | {"svg.hashsalt": key}), warnings.catch_warnings():
+        # Of names with emoji: browsers have them, other readers see a box.
+        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
         figure = matplotlib("figure").Figure(figsize=size, layout=layout)
         figure.patch.set(gid="ground", facecolor="white")
         draw(figure)

@@ -9,7 +9,7 @@ from tables import run
 import cbrank
 from cbrank import AdditiveRanker
 from cbrank.inspection import CurvesDisplay
-from cbrank.inspection.display import ends_of, panels_of
+from cbrank.inspection.display import draw_curves, ends_of, panels_of
 
 mpl.use("agg")
 
@@ -96,3 +96,12 @@ def test_a_column_of_gaps_only_has_nothing_to_show(rows, tmp_path, kind):
     result = run("inspect", tmp_path / "x.model", "--picture", tmp_path / "x.svg")
     assert (result.exit_code, result.stderr) == (0, "")
     assert "none" not in result.stdout.partition("lowest")[2]
+
+
+@pytest.mark.parametrize("ending", ["png", "svg"])
+def test_letters_that_the_font_lacks_are_no_warning(rows, tmp_path, ending):
+    frame = {"mood 😀": rows[0]["city"], "日本": rows[0]["flag"]}
+    ranker = AdditiveRanker(random_state=0, crosses=0).fit(frame, rows[1])
+    path = tmp_path / f"curves.{ending}"
+    draw_curves(path, panels_of(ranker))
+    assert ending == "png" or "mood 😀" in path.read_text("utf-8")
