@@ -514,3 +514,18 @@ def test_embedded_sets_as_tables(tmp_path, monkeypatch, name):
     result, _ = train(data="real.csv", label="y")
     assert result["rows"] == len(y)
     assert result["progressive_auc"] is None or result["progressive_auc"] > 0.6
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_columns_that_were_left_out_need_not_be_there(folder, suffix):
+    train()
+    both = {"whole": FRAME, "less": FRAME.drop(columns="id")}
+    for name, frame in both.items():
+        write = frame.to_parquet if suffix == "parquet" else frame.to_csv
+        write(folder / f"{name}.{suffix}", index=False)
+        call("update", "x.model", f"{name}.{suffix}", "-o", f"{name}.model")
+    whole, less = (call("score", "x.model", f"{name}.{suffix}")[0] for name in both)
+    assert whole == less
+    one, other = (cbrank.load(f"{name}.model") for name in both)
+    assert one.coef_.tolist() == other.coef_.tolist()
+    assert cbrank.load("x.model").predict_proba(both["less"]).shape == (ROWS, 2)

@@ -530,6 +530,9 @@ def test_columns_are_found_by_name():
         assert same(found.transform(X), expected)
     with pytest.raises(ValueError, match="lacks the column 'b'"):
         found.transform(frame[["a"]])
+    with_id = TableEncoder().fit({"id": [f"k-{at}" for at in range(90)], **frame.to_dict("list")})
+    assert with_id.needs_ == {"id": False, "a": True, "b": True}
+    assert same(with_id.transform(frame), with_id.transform(frame.assign(id="k-1")))
     with pytest.warns(UserWarning, match="does not have valid feature names"):
         assert same(found.transform(frame.to_numpy(object)), expected)
     unnamed = TableEncoder().fit(frame.to_numpy(object))

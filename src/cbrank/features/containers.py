@@ -15,16 +15,16 @@ from cbrank.features.cells import of_any, of_cell, of_list, of_polars, of_series
 from cbrank.features.table import Column, Table
 
 
-def read_table(X: Any, wanted: Sequence[str] | None = None) -> Table:
+def read_table(X: Any, wanted: Mapping[str, bool] | None = None) -> Table:
     """Return the rows of `X` as a `Table`.
 
     Parameters
     ----------
     X : array-like, dict, list of dict, pandas, polars or Arrow table
         Rows. A dictionary holds columns, or the cells of one row.
-    wanted : list of str, optional
-        If `X` names its columns: those to read, in this order. A column that is not there is
-        an error, a key that rows as dictionaries lack is a gap.
+    wanted : dict of str to bool, optional
+        If `X` names its columns: those to read, in this order, and whether each must be there. A column
+        that need not, or a key that rows as dictionaries lack, is a gap.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def read_table(X: Any, wanted: Sequence[str] | None = None) -> Table:
     return table
 
 
-def _read(X: Any, wanted: Sequence[str] | None) -> Table:
+def _read(X: Any, wanted: Mapping[str, bool] | None) -> Table:
     if isinstance(X, Table):
         columns = dict(zip(X.names, X.columns, strict=True))
         found = _of_columns(X.names, columns.get, wanted, _copied)
@@ -95,7 +95,7 @@ def _is_column(values: Any) -> bool:
 # Containers --------------------------------------------------------------------------------------
 
 
-def _of_columns(names: list[Any], get: Any, wanted: Sequence[str] | None, read: Any) -> Table:
+def _of_columns(names: list[Any], get: Any, wanted: Mapping[str, bool] | None, read: Any) -> Table:
     """Return a table of named columns."""
     texts = [str(name) for name in names]
     if len({*texts}) < len(texts):
@@ -105,28 +105,33 @@ def _of_columns(names: list[Any], get: Any, wanted: Sequence[str] | None, read: 
         )
     keys = dict(zip(texts, names, strict=True))
     if wanted is None:
-        wanted = texts
-    elif missing := [name for name in wanted if name not in keys]:
+        wanted = dict.fromkeys(texts, True)
+    elif missing := [name for name, needed in wanted.items() if needed and name not in keys]:
         raise ValueError(
             f"X lacks the column{'s' * (len(missing) > 1)} {_listed(missing)}, from which this "
             "encoder learned: add what is missing (empty cells will do), or fit anew."
         )
-    columns = [read(get(keys[name]), place, name) for place, name in enumerate(wanted)]
-    lengths = [*map(len, columns)]
+    columns = {
+        name: read(get(keys[name]), place, name)
+        for place, name in enumerate(wanted)
+        if name in keys
+    }
+    there, lengths = [*columns], [*map(len, columns.values())]
     if len({*lengths}) > 1:
         odd = next(at for at, length in enumerate(lengths) if length != lengths[0])
         raise ValueError(
-            f"the columns of X differ in length: {wanted[0]!r} has {lengths[0]} rows, "
-            f"{wanted[odd]!r} has {lengths[odd]}."
+            f"the columns of X differ in length: {there[0]!r} has {lengths[0]} rows, "
+            f"{there[odd]!r} has {lengths[odd]}."
         )
-    return Table(wanted, columns)
+    gaps = np.full(lengths[0] if lengths else 0, np.nan)
+    return Table([*wanted], [columns.get(name, gaps) for name in wanted])
 
 
 def _copied(column: Column, place: int, name: str) -> Column:  # noqa: ARG001
     return column.copy() if isinstance(column, np.ndarray) else column[:]
 
 
-def _of_pandas(X: Any, wanted: Sequence[str] | None) -> Table:
+def _of_pandas(X: Any, wanted: Mapping[str, bool] | None) -> Table:
     names = X.columns.tolist()
     texts = sum(isinstance(name, str) for name in names)
     if texts == len(names) and len(X) == 1 and not any(map(_is_category, X.dtypes)):
@@ -144,7 +149,7 @@ def _of_pandas(X: Any, wanted: Sequence[str] | None) -> Table:
     return _unnamed(columns)
 
 
-def _of_dictionaries(rows: Sequence[Mapping[Any, Any]], wanted: Sequence[str] | None) -> Table:
+def _of_dictionaries(rows: Sequence[Mapping[Any, Any]], wanted: Mapping[str, bool] | None) -> Table:
     keys = dict.fromkeys(chain.from_iterable(rows))
     if not all(isinstance(key, str) for key in keys):
         rows = [{str(key): cell for key, cell in row.items()} for row in rows]
@@ -163,7 +168,7 @@ def _of_dictionaries(rows: Sequence[Mapping[Any, Any]], wanted: Sequence[str] | 
     return Table(names, columns)
 
 
-def _of_array(X: Any, wanted: Sequence[str] | None) -> Table:
+def _of_array(X: Any, wanted: Mapping[str, bool] | None) -> Table:
     cells = X if isinstance(X, np.ndarray) else _as_array(X)
     if cells.dtype.names:
         return _of_columns([*cells.dtype.names], lambda name: cells[name], wanted, of_any)

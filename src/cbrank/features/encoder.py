@@ -56,6 +56,8 @@ class TableEncoder(Owner, TransformerMixin, Estimator):
         Their names, if the first table had some.
     kinds_ : dict of str to str
         What each column was decided to be; "empty" as long as it has no value.
+    needs_ : dict of str to bool
+        Whether each column must be there in rows to come: not so once it was left out.
     width_ : int
         The number of features so far.
     owners_ : ndarray of shape (n_encoded,)
@@ -106,7 +108,8 @@ class TableEncoder(Owner, TransformerMixin, Estimator):
         Parameters
         ----------
         X : array-like, dict, list of dict, pandas, polars or Arrow table
-            Rows. Columns with names are found by name, in any order and among others.
+            Rows. Columns with names are found by name, in any order and among others; those that were
+            left out need not be there.
 
         Returns
         -------
@@ -124,7 +127,7 @@ class TableEncoder(Owner, TransformerMixin, Estimator):
                 self._begin(table)
                 return table
         named = hasattr(self, "feature_names_in_")
-        table = read_table(X, self.feature_names_in_.tolist() if named else None)
+        table = read_table(X, self.needs_ if named else None)
         if table.named != named:
             was, fitted = ("has", "without") if table.named else ("does not have valid", "with")
             warnings.warn(
@@ -440,6 +443,13 @@ class TableEncoder(Owner, TransformerMixin, Estimator):
         encoding = self._current()
         kinds = [column.decision.kind or "empty" for column in encoding.columns]
         return dict(zip(encoding.settings.names, kinds, strict=True))
+
+    @property
+    def needs_(self) -> dict[str, bool]:
+        """Whether each column must be there in rows to come: not so once it was left out."""
+        columns = self._encoding.columns
+        needed = [column.decision.kind != "drop" for column in columns]
+        return dict(zip(self._encoding.settings.names, needed, strict=True))
 
     @property
     def is_wide_(self) -> bool:

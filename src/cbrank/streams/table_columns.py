@@ -81,6 +81,7 @@ class TableColumns(Columns):
         super().__init__(label, positive, drop=drop, id=id, **plain)
         self.kinds, self.na = dict(kinds or {}), [str(word) for word in na]
         self.kinds_: dict[str, str] = {}
+        self.spare: frozenset[str] = frozenset()  # columns that the model does without
         self._alone = False
         if len(self.na) > _MOST_GAPS or any(len(word) > LONGEST for word in self.na):
             raise ValueError(f"na may have {_MOST_GAPS} words, of {LONGEST:,} letters at most.")
@@ -126,7 +127,9 @@ class TableColumns(Columns):
         if self.numeric_ is None:
             self._name_kinds(header, name)
         found, notes = super()._match(header, name, learn=learn, labelled=labelled)
-        columns = (str(self.label),) if self._alone else tuple(self.numeric_ or ())
+        lacking = self.spare.difference(header)
+        known = tuple(column for column in self.numeric_ or () if column not in lacking)
+        columns = (str(self.label),) if self._alone else known
         given = [found.label, self.id if self.id in header else None]
         texts = tuple(str(column) for column in dict.fromkeys(given) if column is not None)
         roles = Roles(found.codes, 0, texts, found.label, columns)
@@ -159,7 +162,7 @@ class TableColumns(Columns):
     def _compare(self, header: Sequence[str], name: str, labelled: bool) -> list[str]:
         there = {*header}
         needed = [*(self.numeric_ or ()), *([str(self.label)] if labelled else [])]
-        missing = [column for column in needed if column not in there]
+        missing = [column for column in needed if column not in there | self.spare]
         if missing:
             them = "column" if len(missing) == 1 else f"{len(missing)} columns"
             raise ValueError(
@@ -180,9 +183,12 @@ class TableColumns(Columns):
 
     def _features(self, rows: Rows, learn: bool) -> Any:  # noqa: ARG002
         assert isinstance(rows.X, Table)
-        if not self.na:
-            return rows.X
-        return Table(rows.X.names, [cells.without(column, self.na) for column in rows.X.columns])
+        found = dict(zip(rows.X.names, rows.X.columns, strict=True))
+        if self.na:
+            found = {name: cells.without(column, self.na) for name, column in found.items()}
+        if len(found) < len(self.numeric_ or ()) and not self._alone:
+            found = dict.fromkeys(self.numeric_ or (), np.full(len(rows.X), np.nan)) | found
+        return Table([*found], [*found.values()])
 
     def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         arrays, facts = super().get_state()
