@@ -175,6 +175,35 @@ def test_contributions_sum_to_scores_at_any_time(kind, rows):
     assert ranker.n_seen_.sum() == rows
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"average": False},
+        {"eta": 0.95},
+        {"C": 3.0},
+        {"class_weight": {0: 1.0, 1: 20.0}},
+        {"forgetting": 0.05},
+    ],
+    ids=lambda changed: next(iter(changed), "operating_point"),
+)
+def test_a_parameter_set_while_rows_wait_counts_at_once(changed):
+    X, y = table(200)
+    one, other = (AdditiveRanker(C=1.0, random_state=0).partial_fit(X, y) for _ in range(2))
+    before = one.decision_function(X)
+    for ranker in (one, other):
+        ranker.set_params(operating_point="accuracy", **changed)
+    scores = one.decision_function(X)
+    assert not np.array_equal(scores, before)
+    np.testing.assert_array_equal(scores, other.decision_function(X))
+    costs = {0: 1.0, 1: 1.0}
+    scores = one.set_params(class_weight=costs).decision_function(X)
+    costs[1] = 50.0
+    other.set_params(class_weight=costs)
+    assert not np.array_equal(one.decision_function(X), scores)
+    np.testing.assert_array_equal(one.decision_function(X), other.decision_function(X))
+
+
 # Settings -----------------------------------------------------------------------------------------
 
 

@@ -463,10 +463,15 @@ class TabularRanker(CBRanker):
         return view if view._waiting is None else self._provisional(view)
 
     def _provisional(self, view: Self) -> Self:
-        """Return the ranker that the rows so far would make; it is made anew every few rows."""
+        """Return the ranker that the rows so far would make.
+
+        It is made anew every few rows, and where a parameter has changed.
+        """
         assert view._waiting is not None
         known = _milestone(len(view._waiting.rows))
-        key = "provisional", view._encoder.n_features_in_, known
+        # As text, for lists and dictionaries change within; the seed has been drawn.
+        parameters = repr(view.get_params(deep=False) | {"random_state": None})
+        key = "provisional", view._encoder.n_features_in_, known, parameters
         with self._own.lock:
             if self._own.served is None or self._own.served[0] != key:
                 self._own.served = key, self._provisional_of(view, known)
