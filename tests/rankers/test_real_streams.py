@@ -102,6 +102,39 @@ def test_divergence_names_the_row_and_keeps_the_weights_before_it():
     np.testing.assert_array_equal(ranker.coef_, before.coef_)
 
 
+@pytest.mark.parametrize("as_rows", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("name", REGISTERED)
+@pytest.mark.parametrize("size", [1e101, 1e155, 1e308])
+def test_numbers_near_the_largest_leave_finite_weights(size, name, as_rows):
+    random = np.random.RandomState(0)
+    y = np.arange(300) % 3 // 2
+    X = np.column_stack([random.randn(300) + y, random.choice([-size, size], 300)])
+    for settings in ({}, {"sample_weight": np.full(300, 1e307)}):
+        ranker = make(name)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            ranker.partial_fit(as_rows(X), y, **settings)
+        assert np.abs(ranker.coef_).max() < (
+            1e100 if hasattr(ranker._model, "diverged") else np.inf
+        )
+        assert ranker.diverged_ == bool(said)
+        assert {warning.category for warning in said} <= {ConvergenceWarning}
+
+
+@pytest.mark.parametrize("as_rows", [np.asarray, sparse.csr_array])
+def test_oam_refuses_a_step_too_long_and_all_after_it(as_rows):
+    X, y = real("german")
+    X[100:] *= 1e95
+    ranker = make("oam-gradient")
+    with pytest.warns(ConvergenceWarning, match="OAMRanker diverged at row 101"):
+        ranker.partial_fit(as_rows(X), y)
+    before = make("oam-gradient").partial_fit(as_rows(X[:100]), y[:100])
+    np.testing.assert_array_equal(ranker.coef_, before.coef_)
+    with pytest.warns(ConvergenceWarning, match="OAMRanker diverged at row"):
+        ranker = make("oam", C=1e300).partial_fit(as_rows(X[:100] * 1e-95), y[:100])
+    assert not ranker.coef_.any()
+
+
 @pytest.mark.parametrize("name", CBR)
 def test_cbr_never_diverges_over_the_whole_grid(name):
     X, y = real("diabetes")

@@ -6,22 +6,31 @@ A new row of class y meets the buffered rows b of the other class, z = x - b:
 * gradient: w += C_t / 2 times the sum of y z over the pairs with y w.z <= 1
 
 with C_t = C max(1, N / M) for N rows of the other class so far and buffers of M.
+
+Pairs whose z.z overflows are passed over. A step that is too long is refused, and so are all after it,
+as in ``steps``.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
-from cbrank.kernels._jit import allocating_jit, kernel
+from cbrank.kernels._jit import allocating_jit, jit, kernel
 from cbrank.kernels.buffers import row_weight, store, store_sparse
 from cbrank.kernels.prequential import foretell_row, foretell_sparse
 from cbrank.kernels.vectors import difference, dot, dot_sparse
+
+# Longest step of a pair, or largest weight or part of a gradient. It is below the 1e100 of ``steps``, so that
+# no stream has as many rows as would carry the weights there, and they need not be looked at for each pair.
+_LONGEST = 1e90
 
 
 class Model(NamedTuple):
     """A linear ranker."""
 
     w: np.ndarray
+    diverged: np.ndarray  # (1,) the row at which a step was refused, or 0
 
 
 class Parameters(NamedTuple):
@@ -47,12 +56,22 @@ def _half_penalty(buffer, label, weight, capacity, parameters):
 @allocating_jit
 def _tau(margin, norm, most):
     """Return the passive-aggressive step for a pair whose z has the squared norm `norm`."""
-    return min(most, max(0.0, 1.0 - margin) / norm) if norm > 0.0 else 0.0
+    return min(most, max(0.0, 1.0 - margin) / norm) if 0.0 < norm < math.inf else 0.0
+
+
+@jit
+def _too_large(factor, values):
+    """Say whether any of some values times a factor is too large, or not a number."""
+    large = 0
+    for i in range(values.size):
+        large += not abs(factor * values[i]) < _LONGEST
+    return large > 0
 
 
 @allocating_jit
-def _sweep(x, other, sign, buffer, w, most):
+def _sweep(x, other, sign, buffer, model, most):
     """Take a passive-aggressive step for each pair in turn."""
+    w = model.w
     capacity = buffer.rows.shape[1]
     for k in range(buffer.size[other]):
         b = buffer.rows[other, (buffer.oldest[other] + k) % capacity]
@@ -62,30 +81,44 @@ def _sweep(x, other, sign, buffer, w, most):
             margin += w[i] * z
             norm += z * z
         tau = _tau(sign * margin, norm, most)
+        if tau == 0.0:
+            continue
+        if not tau * math.sqrt(norm) < _LONGEST:
+            model.diverged[0] = buffer.seen.sum()
+            return
         for i in range(x.size):
             w[i] += tau * sign * (x[i] - b[i])
 
 
 @allocating_jit
-def _gradient(x, other, sign, buffer, w, most, wrong):
+def _gradient(x, other, sign, buffer, model, most, wrong, before):
     """Take one step for all pairs whose margin, by the weights as they are, is at most 1.
 
     The sum of y z is split into the part of x, taken once, and those of the buffered rows.
     """
+    w = model.w
     score, n_wrong = dot(w, x), 0
     for slot in range(buffer.size[other]):
         wrong[slot] = sign * (score - dot(w, buffer.rows[other, slot])) <= 1.0
         n_wrong += wrong[slot]
+    if n_wrong == 0:
+        return
     for i in range(x.size):
+        before[i] = w[i]
         w[i] += n_wrong * most * sign * x[i]
     for slot in range(buffer.size[other]):
         if wrong[slot]:
             for i in range(x.size):
                 w[i] -= most * sign * buffer.rows[other, slot, i]
+    if _too_large(1.0, w):
+        model.diverged[0] = buffer.seen.sum()
+        for i in range(x.size):
+            w[i] = before[i]
 
 
 @allocating_jit
-def _sweep_sparse(indices, values, other, sign, buffer, w, most, z_at, z):
+def _sweep_sparse(indices, values, other, sign, buffer, model, most, z_at, z):
+    w = model.w
     capacity = buffer.length.shape[1]
     for k in range(buffer.size[other]):
         slot = (buffer.oldest[other] + k) % capacity
@@ -93,20 +126,34 @@ def _sweep_sparse(indices, values, other, sign, buffer, w, most, z_at, z):
         b_indices = buffer.indices[other, slot, :length]
         n = difference(indices, values, b_indices, buffer.values[other, slot, :length], z_at, z)
         margin = sign * dot_sparse(w, z_at[:n], z[:n])
-        tau = _tau(margin, dot(z[:n], z[:n]), most)
+        norm = dot(z[:n], z[:n])
+        tau = _tau(margin, norm, most)
+        if tau == 0.0:
+            continue
+        if not tau * math.sqrt(norm) < _LONGEST:
+            model.diverged[0] = buffer.seen.sum()
+            return
         for j in range(n):
             w[z_at[j]] += tau * sign * z[j]
 
 
 @allocating_jit
-def _gradient_sparse(indices, values, other, sign, buffer, w, most, wrong):
-    score, n_wrong = dot_sparse(w, indices, values), 0
+def _gradient_sparse(indices, values, other, sign, buffer, model, most, wrong):
+    # The parts of a step are looked at before: to keep all weights would take longer than the step.
+    w = model.w
+    score, n_wrong, large = dot_sparse(w, indices, values), 0, False
     for slot in range(buffer.size[other]):
         length = buffer.length[other, slot]
         b_indices = buffer.indices[other, slot, :length]
-        b_score = dot_sparse(w, b_indices, buffer.values[other, slot, :length])
-        wrong[slot] = sign * (score - b_score) <= 1.0
+        b_values = buffer.values[other, slot, :length]
+        wrong[slot] = sign * (score - dot_sparse(w, b_indices, b_values)) <= 1.0
         n_wrong += wrong[slot]
+        large |= wrong[slot] and _too_large(most, b_values)
+    if n_wrong == 0:
+        return
+    if large or _too_large(n_wrong * most, values):
+        model.diverged[0] = buffer.seen.sum()
+        return
     for j in range(indices.size):
         w[indices[j]] += n_wrong * most * sign * values[j]
     for slot in range(buffer.size[other]):
@@ -119,7 +166,7 @@ def _gradient_sparse(indices, values, other, sign, buffer, w, most, wrong):
 def learn(X, labels, weights, order, buffer, model, parameters, trail):
     """Learn from the rows `order` of `X`, in that order."""
     capacity = buffer.rows.shape[1]
-    wrong = np.empty(capacity, np.bool_)
+    wrong, before = np.empty(capacity, np.bool_), np.empty_like(model.w)
     at = 0
     for row in order:
         if weights[row] > 0.0:
@@ -129,10 +176,12 @@ def learn(X, labels, weights, order, buffer, model, parameters, trail):
             at += 1
             most = _half_penalty(buffer, label, weights[row], capacity, parameters)
             other, sign = 1 - label, 2.0 * label - 1.0
+            if model.diverged[0]:
+                continue
             if parameters.gradient:
-                _gradient(x, other, sign, buffer, model.w, most, wrong)
+                _gradient(x, other, sign, buffer, model, most, wrong, before)
             else:
-                _sweep(x, other, sign, buffer, model.w, most)
+                _sweep(x, other, sign, buffer, model, most)
 
 
 @kernel
@@ -151,7 +200,9 @@ def learn_sparse(X, labels, weights, order, buffer, model, parameters, trail):
             at += 1
             most = _half_penalty(buffer, label, weights[row], capacity, parameters)
             other, sign = 1 - label, 2.0 * label - 1.0
+            if model.diverged[0]:
+                continue
             if parameters.gradient:
-                _gradient_sparse(indices, values, other, sign, buffer, model.w, most, wrong)
+                _gradient_sparse(indices, values, other, sign, buffer, model, most, wrong)
             else:
-                _sweep_sparse(indices, values, other, sign, buffer, model.w, most, z_at, z)
+                _sweep_sparse(indices, values, other, sign, buffer, model, most, z_at, z)

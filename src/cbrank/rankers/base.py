@@ -505,7 +505,7 @@ class Ranker(Stateful):
             warnings.warn(
                 f"{type(self).__name__} diverged at row {diverged[0]} of its stream: "
                 "its step is too large for the scale of these columns. The weights are kept as "
-                "they were before that row; use a smaller step or scaled columns.",
+                "they were before that step; use a smaller step or scaled columns.",
                 ConvergenceWarning,
                 stacklevel=stacklevel,
             )

@@ -37,6 +37,8 @@ def of_now(kind: "type[Stateful]", arrays: Arrays, facts: Facts) -> tuple[Arrays
     for name in ("model.tally", "rivals.tally"):
         if name in new and new[name].ndim:
             new[name] = new[name][..., :_COUNTS]
+    if "model.w" in new and kind.__name__ == "OAMRanker":  # which could not say that it diverged
+        new["model.diverged"] = np.zeros(1, np.int64)
     first = kind(**facts["parameters"] | _MEANT | facts["began_with"])
     means, (learners, alive, readouts) = first.takes_dense_rows(), first._record_shape()
     n_features = _width(arrays, facts["n_features"])

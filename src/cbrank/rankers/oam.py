@@ -24,7 +24,8 @@ class OAMRanker(Ranker):
     n_seen_ : ndarray of shape (2,)
         Rows learned from, of the negative and of the positive class.
     diverged_ : bool
-        Always False: steps are bounded.
+        Whether a step was too long, by huge columns or C, and learning stopped at the last sound
+        weights.
 
     References
     ----------
@@ -84,7 +85,7 @@ class OAMRanker(Ranker):
         self.random_state = random_state
 
     def _new_model(self, n_features: int) -> Any:
-        return kernels.oam.Model(np.zeros(n_features))
+        return kernels.oam.Model(np.zeros(n_features), np.zeros(1, np.int64))
 
     def _kernel(self) -> Callable[..., None]:
         return kernels.oam.learn_sparse if self._sparse else kernels.oam.learn
