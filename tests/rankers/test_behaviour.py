@@ -3,6 +3,7 @@
 import copy
 import itertools
 import pickle
+import warnings
 from typing import Any
 
 import joblib
@@ -16,7 +17,7 @@ from learners import RANKERS, SPARSE, arrays, assert_same, least_auc, make
 from real_data import real
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
 from sklearn.metrics import roc_auc_score
 
 import cbrank
@@ -535,6 +536,23 @@ def test_weights_whose_product_is_infinite_are_refused(german):
     for learn in (ranker.fit, ranker.partial_fit):
         with pytest.raises(ValueError, match="sample_weight times class_weight is infinite at row"):
             learn(X, y, sample_weight=np.full(len(y), 1e200))
+
+
+@pytest.mark.parametrize("point", ["balanced", "accuracy"])
+@every_ranker
+def test_weights_whose_sum_overflows_are_weights(name, point, german):
+    X, y = german
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        ranker = make(name, operating_point=point).fit(X, y, sample_weight=np.full(len(y), 1e307))
+        assert np.isfinite(ranker.intercept_).all()
+        scores = X[:, 0]
+        one, other = (
+            ranker._fitted_intercept(y == 1, scores, np.full(len(y), weight))
+            for weight in (1.0, 2.0**1020)
+        )
+    assert one == other
 
 
 @every_ranker

@@ -19,6 +19,7 @@ _FIRST, _SECOND = np.zeros(1, np.int64), np.ones(1, np.int64)
 _NONE, _NO_MEANS = np.zeros(0), np.zeros((2, 0))
 # With one class so far, all rows with smaller values than this are called that.
 _LARGEST_VALUE, _LARGEST_SCORE = 1e6, 1e300
+_VAST = 2.0**950  # beyond this, sums of weights could overflow
 _NORMAL_95 = 1.959963984540054  # standard errors on each side of a 95% interval
 
 
@@ -291,6 +292,8 @@ class LinearScorer(ClassifierMixin, Estimator, metaclass=ABCMeta):
         """
         if not np.isfinite(scores).all():
             return 0.0
+        if weights.max() > _VAST:
+            weights = np.ldexp(weights, -64)  # which is exact
         seen = np.bincount(positive, minlength=2)
         balanced, costs = self.operating_point == "balanced", self._costs(seen)
         share = 0.5 if balanced else None
