@@ -191,3 +191,24 @@ def test_shared_buffers_do_not_leak_between_clones(german):
     one, other = make("cbr").partial_fit(X, y), make("cbr").partial_fit(X, y)
     one.partial_fit(X[::-1], y[::-1])
     assert_same(other, make("cbr").partial_fit(X, y))
+
+
+@pytest.mark.parametrize("as_rows", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+@pytest.mark.parametrize("size", [1e152, 1e155, 1e308])
+@pytest.mark.filterwarnings("error")
+def test_deviations_overflow_only_where_they_are_too_large(size, covariance, as_rows):
+    random = np.random.RandomState(0)
+    y = np.arange(100) % 3 // 2
+    X = np.column_stack([random.randn(100) + y, random.uniform(-1.0, 1.0, 100) * size])
+    ranker = CBRanker(C=1.0, covariance=covariance, random_state=0).partial_fit(as_rows(X), y)
+    _, found = ranker.decision_function(as_rows(X), return_std=True)
+    exact, Sigma = X.astype(np.longdouble), ranker.covariance_
+    Sigma = Sigma if covariance == "full" else np.diag(Sigma)
+    expected = np.sqrt((exact @ Sigma.astype(np.longdouble) * exact).sum(axis=1))
+    np.testing.assert_allclose(found, expected.astype(np.float64), rtol=1e-12)
+    far = as_rows(np.array([[0.0, 1.7e308]]))
+    one, other = ranker.preference_proba(far, -far), ranker.preference_proba(-far, far)
+    assert one + other == pytest.approx(1.0)
+    both = as_rows(np.full((1, 2), 1.7e308))
+    assert not np.isnan(ranker.decision_function(both, return_std=True)[1])

@@ -31,6 +31,7 @@ _NO_COLUMNS = np.zeros(0, np.int64)
 # Rows in which fewer than one of so many features is not zero, or so few rows, have their deviations one by
 # one: a product with all of Sigma would take longer.
 _FEW = 4
+_LARGEST = 1e150  # numbers up to this have squares that can be summed
 
 
 class Learned(NamedTuple):
@@ -540,14 +541,22 @@ class CBRanker(Ranker):
         B = now._check_rows(B, reset=False)
         if A.shape[0] != B.shape[0]:
             raise ValueError(f"A has {A.shape[0]} rows and B has {B.shape[0]}.")
-        z = A - B
-        z = z.tocsr() if sp.issparse(z) else np.asarray(z)
+        with np.errstate(over="ignore"):
+            z = A - B
+        if not np.isfinite(z.data if sp.issparse(z) else z).all():
+            z = 0.5 * A - 0.5 * B  # which says the same
+        z, _ = _within_reach(z.tocsr() if sp.issparse(z) else np.asarray(z))
         ahead, std = now._scores(z), now._std(z)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(ahead == 0.0, 0.5, ndtr(ahead / std))
 
     def _std(self, X: Any) -> Scores:
         """Return sqrt(x' Sigma x) of each row."""
+        X, unit = _within_reach(X)
+        with np.errstate(over="ignore"):
+            return self._std_within_reach(X) * unit
+
+    def _std_within_reach(self, X: Any) -> Scores:
         if not self._is_full():
             squares = (X.multiply(X) if sp.issparse(X) else X * X) @ self._model.variances
         elif sp.issparse(X):
@@ -564,3 +573,15 @@ class CBRanker(Ranker):
             write(read_only(X), read_only(self._model.Sigma), std)
             return std
         return np.sqrt(np.maximum(np.asarray(squares).ravel(), 0.0))
+
+
+def _within_reach(X: Any) -> tuple[Any, Floats]:
+    """Return rows whose squares do not overflow, and what each was divided by for that."""
+    values = X.data if sp.issparse(X) else X
+    if not values.size or max(values.max(), -values.min()) < _LARGEST:
+        return X, np.ones(1)
+    largest = abs(X).max(axis=1)
+    largest = largest.toarray().ravel() if sp.issparse(X) else largest
+    unit = np.maximum(largest / _LARGEST, 1.0)
+    rows = X.multiply(1.0 / unit[:, None]).tocsr() if sp.issparse(X) else X / unit[:, None]
+    return rows, unit
