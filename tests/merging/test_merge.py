@@ -110,6 +110,16 @@ def test_a_tree_gives_what_a_list_gives(name):
     assert flat.C_ == merge([merge([a, b]), merge([c, d])]).C_
 
 
+@pytest.mark.parametrize("name", CBR)
+def test_a_tree_gives_the_probabilities_of_a_list_where_there_are_class_means(name):
+    X, y = real("german")
+    a, b, c = learned(name, X, y, [300, 650])
+    flat = merge([a, b, c])
+    near = 1e-8 if flat.covariance_.ndim == 2 else 0.1
+    for tree in (merge([merge([a, b]), c]), merge([a, merge([b, c])])):
+        np.testing.assert_allclose(tree.predict_proba(X), flat.predict_proba(X), atol=near)
+
+
 @settings(max_examples=20)
 @given(cuts=st.lists(st.integers(0, 120), min_size=1, max_size=6).map(sorted), data=st.data())
 def test_any_shards_in_any_grouping(cuts, data):

@@ -30,8 +30,9 @@ def merge(rankers: "Sequence[CBRanker]", prior: "CBRanker | None" = None) -> "CB
     Gaussians are multiplied, with the prior that all of them began with counted once. Counts of
     rows and pairs add up. A FIFO buffer holds the latest rows, those of a later ranker being later;
     a reservoir is a uniform sample of all rows. `progressive_auc_` is that of all blocks,
-    `recent_auc_` that of the latest. Merging is associative, up to rounding and the draws of
-    reservoirs: rankers can be merged in a tree.
+    `recent_auc_` that of the latest. Rankers can be merged in a tree: up to rounding and the draws of
+    reservoirs, merging is associative, but with a diagonal covariance not the probabilities, nor the
+    shares of learners in `coef_` if C is "auto", which differ a little.
 
     Parameters
     ----------
