@@ -249,6 +249,21 @@ def test_a_share_is_between_0_and_1(forgetting):
         CBRanker(forgetting=forgetting).partial_fit([[0.0], [1.0]], [0, 1])
 
 
+@pytest.mark.parametrize("covariance", ["full", "diagonal", "diagonal, sparse"])
+@pytest.mark.parametrize("turn", [np.pi, np.pi / 2])
+def test_streams_that_change_are_followed(covariance, turn):
+    kind, _, is_sparse = covariance.partition(", ")
+    for seed in range(4):
+        random = np.random.RandomState(seed)
+        X = random.randn(5000, 4)
+        angle = np.where(np.arange(5000) < 3000, 0.0, turn)
+        ease = np.cos(angle) * X[:, 0] + np.sin(angle) * X[:, 1]
+        y = (2 * ease - 1 + random.logistic(size=5000) > 0).astype(int)
+        rows = sparse.csr_array(X) if is_sparse else X
+        ranker = CBRanker(covariance=kind, random_state=0).partial_fit(rows[:4000], y[:4000])
+        assert ranker.score(rows[4000:], y[4000:]) > 0.8
+
+
 def test_the_smallest_share_forgets_nothing(german):
     X, y = german
     forgetful, keen = (CBRanker(0.1, forgetting=share).partial_fit(X, y) for share in (5e-324, 0.0))

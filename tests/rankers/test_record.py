@@ -145,9 +145,11 @@ class Mixture:
                 choosing = self.neighbours_first(choosing)[:left]
                 break
         if rows >= 512 and self.FORGETFUL not in self.alone:
-            self.likely[self.FORGETFUL] = self.likely[self.leader]
-            honest.handicap[self.FORGETFUL] = honest.handicap[self.leader]
             forgetful = copy.deepcopy(self.alone[self.leader]).set_params(forgetting=0.001)
+            if not honest.by_rows:  # a diagonal covariance
+                forgetful.set_params(C=min(forgetful.C, 2.0**-8))._model = forgetful.prior()
+            self.likely[self.FORGETFUL] = abs(math.log2(forgetful.C) + 4)
+            honest.handicap[self.FORGETFUL] = 0.00025 * self.likely[self.FORGETFUL]
             self.alone[self.FORGETFUL] = forgetful
             for known in (honest.level, honest.centre, honest.auc):
                 known[self.FORGETFUL] = known[self.leader]
