@@ -17,6 +17,11 @@ import cbrank
 from cbrank import CBRanker, datasets
 
 SHARES = [0.0, 1e-4, 1e-3, 3e-3, 1e-2, "auto"]
+SETTINGS = {f"`{share}`": {"forgetting": share} for share in SHARES}
+SETTINGS |= {
+    f"diagonal, `{share}`": {"forgetting": share, "covariance": "diagonal"}
+    for share in (0.0, "auto")
+}
 ROWS, SEEDS, BLOCK = 8000, 3, 100
 NAMES = ["german", "spambase", "magic04", "covtype"]
 CHANGES = ["nothing", "columns", "labels"]
@@ -49,17 +54,17 @@ def progressive(ranker, X, y):
     return np.array(aucs)
 
 
-def measure(name, change, share, seed):
+def measure(name, change, setting, seed):
     X, y = stream(name, change, seed)
-    aucs = progressive(CBRanker(forgetting=share, random_state=seed), X, y)
+    aucs = progressive(CBRanker(random_state=seed, **SETTINGS[setting]), X, y)
     return np.nanmean(aucs[len(aucs) // 2 :])
 
 
 def row(name, change):
     seeds = [0] if change == "by itself" else range(SEEDS)
-    tasks = [(name, change, share, seed) for share in SHARES for seed in seeds]
+    tasks = [(name, change, setting, seed) for setting in SETTINGS for seed in seeds]
     found = Parallel(-1)(delayed(measure)(*task) for task in tasks)
-    aucs = np.reshape(found, (len(SHARES), len(seeds))).mean(axis=1)
+    aucs = np.reshape(found, (len(SETTINGS), len(seeds))).mean(axis=1)
     told = [f"{auc:.3f}" for auc in aucs]
     told = [f"**{auc}**" if auc == max(told) else auc for auc in told]
     rows = len(stream(name, change, 0)[1])
@@ -68,8 +73,8 @@ def row(name, change):
 
 def main():
     names = [name for name in NAMES if name in datasets.available()]
-    print("| stream | what changes | " + " | ".join(f"`{share}`" for share in SHARES) + " |")
-    print("|---" * (len(SHARES) + 2) + "|")
+    print("| stream | what changes | " + " | ".join(SETTINGS) + " |")
+    print("|---" * (len(SETTINGS) + 2) + "|")
     for change in CHANGES:
         for name in names:
             print(row(name, change), flush=True)

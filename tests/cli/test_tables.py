@@ -24,6 +24,7 @@ from cbrank.training.holdout import Holdout
 ROWS = 400
 RNG = np.random.RandomState(0)
 TRUTH = RNG.random_sample(ROWS) < 0.25
+MIXED = np.arange(ROWS) * 7 % ROWS
 
 
 def made(rows=ROWS):
@@ -35,7 +36,7 @@ def made(rows=ROWS):
             "age": age,
             "pay": np.where(RNG.random_sample(ROWS) < 0.1, np.nan, (99 * age + 1000).round(2)),
             "city": np.where(TRUTH, "Oslo", "Rome, IT")[RNG.permutation(ROWS)],
-            "since": pd.date_range("2020-01-01", periods=ROWS).strftime("%Y-%m-%d"),
+            "since": pd.date_range("2020-01-01", periods=ROWS).strftime("%Y-%m-%d")[MIXED],
             "member": RNG.choice(["yes", "no", "?"], ROWS),
             "left": np.where(TRUTH, "Yes", "No"),
         }
@@ -529,3 +530,11 @@ def test_columns_that_were_left_out_need_not_be_there(folder, suffix):
     one, other = (cbrank.load(f"{name}.model") for name in both)
     assert one.coef_.tolist() == other.coef_.tolist()
     assert cbrank.load("x.model").predict_proba(both["less"]).shape == (ROWS, 2)
+
+
+def test_rows_in_the_order_of_time_are_told(folder):
+    FRAME.sort_values("since").to_csv("table.csv", index=False)
+    told = [one["note"] for one in train()[1] if "come in the order of" in one.get("note", "")]
+    assert [note.partition(".")[0] for note in told] == ["the rows come in the order of 'since'"]
+    told = train("--shuffle", "all")[1]
+    assert not [one for one in told if "come in the order of" in one.get("note", "")]

@@ -21,6 +21,7 @@ def test_times_in_order_have_parts_that_come_round(every, told):
     for times in (when, late, when[::-1]):  # in order, with neighbours swapped, the newest first
         found = TableEncoder().partial_fit({"when": times.tolist()})
         assert found.decisions() == [f"when: a time, {told}"]
+        assert found.in_order_ == ["when"]
         row = found.encode(found.read({"when": ["2035-07-09T12:30"]}))
         used = {name.partition("=")[0] for name in found.get_feature_names_out()[row.indices]}
         assert used == {f"when: {part}" for part in ("weekday", "hour") if part in told}
@@ -32,6 +33,7 @@ def test_times_in_no_order_have_year_and_days():
     found = TableEncoder().partial_fit({"when": when})
     [told] = found.decisions()
     assert told.startswith("when: a time, year, month, weekday, days since 2020-01-")
+    assert found.in_order_ == []
 
 
 def test_an_index_is_a_column():
@@ -62,6 +64,7 @@ def test_numbers_in_order_are_left_out_of_streams(cells, way):
     cells = cells if way == "rises" else -cells
     found = TableEncoder().partial_fit({"x": cells})
     assert found.decisions() == [f"x: left out, it {way} from row to row, as an id or a time does"]
+    assert found.in_order_ == ["x"]
     mixed = np.random.default_rng(0).permutation(cells)
     assert TableEncoder().partial_fit({"x": mixed}).kinds_ == {"x": "number"}
     assert TableEncoder().fit({"x": cells}).kinds_ == {"x": "number"}

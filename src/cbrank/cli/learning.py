@@ -177,6 +177,7 @@ def _rows(count: int) -> str:
 def tell_columns(model: "Model", rows: "Table", report: Reporter, path: Path | None) -> None:
     """Report what the columns of a table are taken for, and write it to a file to edit."""
     from cbrank.cli import column_file  # noqa: PLC0415
+    from cbrank.streams.header import named  # noqa: PLC0415
 
     columns = column_file.taken(model, rows)
     report.columns(columns)
@@ -184,6 +185,11 @@ def tell_columns(model: "Model", rows: "Table", report: Reporter, path: Path | N
         report.note(
             "all columns are left out so far: there is nothing to rank by. Say what they are "
             "by --as, such as --as 'x*=category'."
+        )
+    if in_order := model.ranker.encoder_.in_order_:
+        report.note(
+            f"the rows come in the order of {named(in_order)}. What only tells when a row came is left "
+            "out; if rows to come are of the same times, mix them by --shuffle all."
         )
     if path is not None and not path.exists():
         column_file.write(path, columns, [str(column) for column in model.columns.drop])

@@ -56,6 +56,8 @@ class TableEncoder(Owner, TransformerMixin, Estimator):
         Their names, if the first table had some.
     kinds_ : dict of str to str
         What each column was decided to be; "empty" as long as it has no value.
+    in_order_ : list of str
+        The columns that rise, or fall, with the rows of a stream.
     needs_ : dict of str to bool
         Whether each column must be there in rows to come: not so once it was left out.
     width_ : int
@@ -450,6 +452,13 @@ class TableEncoder(Owner, TransformerMixin, Estimator):
         columns = self._encoding.columns
         needed = [column.decision.kind != "drop" for column in columns]
         return dict(zip(self._encoding.settings.names, needed, strict=True))
+
+    @property
+    def in_order_(self) -> list[str]:
+        """The columns that rise, or fall, with the rows of a stream."""
+        encoding = self._current()
+        columns = zip(encoding.settings.names, encoding.columns, strict=True)
+        return [name for name, column in columns if column.comes_in_order()]
 
     @property
     def is_wide_(self) -> bool:

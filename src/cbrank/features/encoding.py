@@ -20,6 +20,7 @@ from cbrank.features.crosses import (
 )
 from cbrank.features.curves import NumberColumn, Pieces, singles_of
 from cbrank.features.kinds import (
+    IN_ORDER,
     KINDS,
     Decision,
     asked_for,
@@ -108,6 +109,12 @@ class Settled:
     known: Known | None = None
     rows: int = 0  # from which it was decided
     gaps: int = 0  # in those
+
+    def comes_in_order(self) -> bool:
+        """Say whether it was found to rise, or fall, with the rows."""
+        if isinstance(self.known, TimeColumn):
+            return self.known.mixed is False
+        return self.decision.reason.endswith(IN_ORDER)
 
     def sentence(self, name: str) -> str:
         """Say what was decided."""

@@ -20,6 +20,7 @@ _LONG_TEXT = 4  # words a cell
 _FEW_ROWS = 8  # cells: of fewer, nothing can be said of how different they are
 _MANY_ROWS = 32  # cells, all of them different: so many make an id of words
 _LONGEST_ID = 40  # letters
+IN_ORDER = "from row to row, as an id or a time does"
 _FEW_STEPS = 4  # different numbers: of fewer, it is no wonder if they come in order
 
 # "id", "customerID", "user_id" and what exports call their first column; not "paid", not "humid".
@@ -133,13 +134,13 @@ def _decided_numbers(
     cells = values[~np.isnan(values)]
     different = len(np.unique(cells))
     enough = len(cells) >= 2 * _FEW_ROWS
-    if in_order and enough and different >= _FEW_STEPS and (how := _moves(cells)):
-        return Decision("drop", f"it {how} from row to row, as an id or a time does")
     whole = len(cells) >= _FEW_ROWS and np.isfinite(cells).all() and (cells == np.rint(cells)).all()
     if whole and different == len(cells):
         counts_up = enough and (np.diff(cells) == 1.0).all()
         if counts_up or _is_id_name(name):
             return Decision("drop", _id_reason(len(cells), len(cells)))
+    if in_order and enough and different >= _FEW_STEPS and (how := _moves(cells)):
+        return Decision("drop", f"it {how} {IN_ORDER}")
     return Decision("number", reason)
 
 
