@@ -147,6 +147,8 @@ def test_a_sentence(ranker, table):
         "ranked 1 of 1,500: "
     )
     assert ranker.explain(frame.iloc[best].to_dict()).startswith(f"score {scores[best]:.3g}: ")
+    with pytest.raises(ValueError, match="explain takes one row, and x has 2: use contributions"):
+        ranker.explain(frame[:2])
 
 
 def test_what_has_no_curve_says_so(ranker):

@@ -375,7 +375,8 @@ class AdditiveRanker(TabularRanker):
         """
         check_is_fitted(self)
         now = self._of_now()
-        table = now._read([x] if isinstance(x, Mapping) else checks.as_one_row(x), reset=False)
+        one = [x] if isinstance(x, Mapping) else checks.as_one_row(x, "explain", "contributions")
+        table = now._read(one, reset=False)
         row = now._encoded(table)
         score = float(now._scores(row)[0])
         text = f"score {score + now._intercept_now():.3g}"

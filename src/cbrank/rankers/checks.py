@@ -33,8 +33,8 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
     return rows
 
 
-def as_one_row(x: Any) -> Any:
-    """Return a row as a table of one row; anything else is refused."""
+def as_one_row(x: Any, taker: str = "learn_one", for_many: str = "partial_fit") -> Any:
+    """Return a row as a table of one row; anything else is refused, with a method that takes it."""
     if isinstance(x, Mapping):
         raise ValueError(  # noqa: TRY004
             "x is a dictionary, and learn_one takes numbers in the order of the columns: pass a list "
@@ -45,7 +45,7 @@ def as_one_row(x: Any) -> Any:
     elif not hasattr(x, "columns") and not sp.issparse(x):
         x = np.atleast_2d(x)
     if x.shape[0] != 1:
-        raise ValueError(f"learn_one takes one row, and x has {x.shape[0]}: use partial_fit.")
+        raise ValueError(f"{taker} takes one row, and x has {x.shape[0]}: use {for_many}.")
     return x
 
 
