@@ -190,7 +190,7 @@ def test_an_empty_file_has_no_scores(model, data):
 
 
 def test_a_row_without_a_finite_score_is_an_error(model, data):
-    data.write_text("age,income,row\n1e308,-1e308,a\n")
+    data.write_text("age,income,row\n1.79e308,-1.79e308,a\n")
     result = run("score", model, data, "--std")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "values are too large" in result.stderr
