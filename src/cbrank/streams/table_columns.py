@@ -162,7 +162,7 @@ class TableColumns(Columns):
     def _compare(self, header: Sequence[str], name: str, labelled: bool) -> list[str]:
         there = {*header}
         needed = [*(self.numeric_ or ()), *([str(self.label)] if labelled else [])]
-        missing = [column for column in needed if column not in there | self.spare]
+        missing = [column for column in needed if column not in there and column not in self.spare]
         if missing:
             them = "column" if len(missing) == 1 else f"{len(missing)} columns"
             raise ValueError(
