@@ -115,6 +115,7 @@ def test_a_tree_gives_the_probabilities_of_a_list_where_there_are_class_means(na
     X, y = real("german")
     a, b, c = learned(name, X, y, [300, 650])
     flat = merge([a, b, c])
+    # With a diagonal covariance the unit of scores is told by buffered rows, in each merge anew.
     near = 1e-8 if flat.covariance_.ndim == 2 else 0.1
     for tree in (merge([merge([a, b]), c]), merge([a, merge([b, c])])):
         np.testing.assert_allclose(tree.predict_proba(X), flat.predict_proba(X), atol=near)

@@ -203,8 +203,7 @@ def end_block(ranker: "CBRanker") -> None:
         halving = with_learner(halving, halving.forgetful, leader, FORGETS)
         models[halving.forgetful] = models[leader]
         if not ranker._is_full():
-            reach = int(halving.reach[leader])
-            models[halving.forgetful] = ranker._reaching(ranker.prior(), reach)
+            models[halving.forgetful] = ranker.prior(leader)
             halving.C[halving.forgetful] = min(halving.C[leader], _LARGEST_OF_FORGETFUL)
         measured = like(measured, halving.forgetful, leader)
         kept = np.append(kept, halving.forgetful)

@@ -331,7 +331,7 @@ def _fit_together(ranker: Ranker, columns: Columns) -> None:
     if ranker.n_seen_[0] and len(columns.classes_) < 2:
         raise ValueError("its ranker has seen a label that its columns do not know")
     columns.cut(ranker.n_features_in_)
-    if isinstance(columns, TableColumns):
+    if isinstance(columns, TableColumns) and not ranker.waits:
         needs = zip(columns.numeric_ or (), ranker.encoder_.needs_.values(), strict=True)
         columns.spare = frozenset(name for name, needed in needs if not needed)
 
