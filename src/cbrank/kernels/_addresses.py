@@ -12,6 +12,7 @@ from numba import carray  # type: ignore[attr-defined]
 from numba.core import types
 from numba.extending import intrinsic
 
+from cbrank.kernels._awake import slots_of
 from cbrank.kernels._jit import allocating_jit
 from cbrank.kernels._pending import GROUP, Pending
 from cbrank.kernels._reaches import Reaches
@@ -107,7 +108,7 @@ def buffer_at(table):
 def copied_at(table, D, M):
     pair = (2,)
     return DenseBuffer(
-        floats_at(table[COPIED], (2, M, D)),
+        floats_at(table[COPIED], (2, slots_of(M), D)),
         floats_at(table[COPIED + 1], (2, D)),
         counts_at(table[COPIED + 2], pair),
         counts_at(table[COPIED + 3], pair),
@@ -173,12 +174,16 @@ def pending_at(table, place, d, D):
         floats_at(table[work + 2], (GROUP, D)),
         floats_at(table[work + 3], (GROUP, D)),
         floats_at(table[work + 4], (GROUP, D)),
-        floats_at(table[work + 5], (GROUP,)),
-        floats_at(table[work + 6], (GROUP,)),
-        flags_at(table[work + 7], (GROUP,)),
-        counts_at(table[work + 8], (1,)),
-        unsigned_at(table[work + 9], (d,)),
-        unsigned_at(table[work + 10], (d + 1,)),
+        floats_at(table[work + 5], (GROUP, GROUP)),
+        floats_at(table[work + 6], (GROUP, GROUP)),
+        floats_at(table[work + 7], (GROUP,)),
+        floats_at(table[work + 8], (GROUP,)),
+        floats_at(table[work + 9], (GROUP,)),
+        floats_at(table[work + 10], (GROUP,)),
+        unsigned_at(table[work + 11], (GROUP,)),
+        counts_at(table[work + 12], (1,)),
+        unsigned_at(table[work + 13], (d,)),
+        unsigned_at(table[work + 14], (d + 1,)),
     )
 
 
@@ -188,8 +193,8 @@ def reaches_at(table, place, D, M):
     return Reaches(
         flags_at(table[work], (1,)),
         floats_at(table[work + 1], (D,)),
-        floats_at(table[work + 2], (2, M)),
-        floats_at(table[work + 3], (2, M)),
+        floats_at(table[work + 2], (2, slots_of(M))),
+        floats_at(table[work + 3], (2, slots_of(M))),
         floats_at(table[work + 4], (2, D)),
         floats_at(table[work + 5], (2, D)),
         floats_at(table[work + 6], (2,)),

@@ -9,12 +9,15 @@ weights held, keeps all columns.
 import numpy as np
 
 from cbrank.kernels._jit import allocating_jit, jit
-from cbrank.kernels.buffers import DenseBuffer, store
+from cbrank.kernels._simd import WIDTH, load
+from cbrank.kernels._simd import store as write
+from cbrank.kernels.buffers import DenseBuffer, choose_slot, store
 from cbrank.kernels.confidence import FullModel
 from cbrank.kernels.prequential import Trail, witness
 from cbrank.parameters import ASLEEP
 
 _LINE = 8  # doubles of a cache line
+BEYOND = 8  # rows after those of Sigma, for a load of 64 numbers may go beyond the last
 
 
 @allocating_jit
@@ -56,7 +59,7 @@ def rows_of(X, order, places, width):
 @allocating_jit
 def model_of(model, places, width):
     """Return a model of some of the weights, with the same tally."""
-    Sigma = aligned(width, width)
+    Sigma = aligned(width + BEYOND, width)[:width]
     for i in range(places.size):
         for j in range(places.size):
             Sigma[i, j] = model.Sigma[places[i], places[j]]
@@ -64,11 +67,54 @@ def model_of(model, places, width):
     return FullModel(mu, Sigma, lag, model.tally)
 
 
+# A sweep meets the buffered rows of a class from the oldest on, eight at a time. For them to follow one
+# another, a copy of a buffer, a *ring*, has each row in two slots, one as many behind the other as the buffer
+# has; and after the last slot there is room for seven more.
+
+
+@jit
+def slots_of(capacity):
+    """Return how many slots a ring has."""
+    return 2 * capacity + WIDTH
+
+
+@jit
+def capacity_of(slots):
+    """Return how many rows of each class a ring can have, given an array by class and slot."""
+    return (slots.shape[1] - WIDTH) // 2
+
+
+@jit
+def store_twice(ring, label, x, reservoir):
+    """Count a row and offer it to the ring of its class; return its slot or -1."""
+    ring.seen[label] += 1
+    capacity = capacity_of(ring.rows)
+    slot = choose_slot(ring, label, capacity, reservoir)
+    if slot >= 0:
+        one, other = ring.rows[label, slot], ring.rows[label, slot + capacity]
+        for i in range(0, x.size, WIDTH):
+            here = load(x, i)
+            write(one, i, here)
+            write(other, i, here)
+    return slot
+
+
 @allocating_jit
-def buffer_of(buffer, places, width):
-    """Return a copy of a buffer with some columns."""
+def ring_of(buffer, places, width):
+    """Return a copy of a buffer with some columns, as a ring."""
     capacity = buffer.rows.shape[1]
-    rows, means = aligned(2 * capacity, width).reshape(2, capacity, width), aligned(2, width)
+    ring = buffer_of(buffer, places, width, slots_of(capacity))
+    for label in range(2):
+        for slot in range(ring.size[label]):
+            for i in range(places.size):
+                ring.rows[label, slot + capacity, i] = ring.rows[label, slot, i]
+    return ring
+
+
+@allocating_jit
+def buffer_of(buffer, places, width, slots):
+    """Return a copy of a buffer with some columns and so many slots."""
+    rows, means = aligned(2 * slots, width).reshape(2, slots, width), aligned(2, width)
     for label in range(2):
         for i in range(places.size):
             means[label, i] = buffer.means[label, places[i]]

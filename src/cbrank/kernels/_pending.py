@@ -1,15 +1,19 @@
-"""A covariance on its way through a sweep: products for two pairs at a time, updates that wait.
+"""A covariance on its way through a sweep: pairs in groups of eight, updates that wait.
 
-A sweep meets its pairs in groups. Within a group Sigma stays as it is and the updates wait as the rows
-of F, so that the covariance is Sigma - F'F. The products Sigma z of a group are computed two at a time
-and its updates applied four, or two, at a time: each number of Sigma is then loaded, and stored, once for
-several. That is what limits a sweep of up to some hundred columns, whose Sigma lies in a fast cache.
+Within a group Sigma stays as it is and the updates wait as the rows of F, so that the covariance is
+Sigma - F'F. What an update changes for the pairs to come, their margins and variances, is told by the
+products of its Sigma z with all z of the group at once: a step waits for no sum over columns.
+
+The products Sigma z are computed two at a time and updates applied four, or two, at a time: each number of
+Sigma is then loaded, and stored, once for several. That is what limits a sweep of up to some hundred
+columns, whose Sigma lies in a fast cache.
 
 All rows are padded with zeros for SIMD. Sums are added up in one order whatever is computed beside
 them, so that a pair has the same bits in any company: which pairs a sweep skips, and that depends on
 how a stream is cut into calls, changes nothing.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -22,16 +26,24 @@ from cbrank.kernels._simd import (
     fused_minus,
     larger,
     load,
+    load_strip,
+    load_tile,
+    lowest_bit,
     minus,
+    no_tile,
+    not_inlined,
     splat,
     store,
+    store_strip,
+    times,
     total,
+    totals,
 )
 from cbrank.kernels.confidence import EPSILON, SMALLEST_VARIANCE
 
-# Pairs of a group. With more, more updates wait and all that follow are corrected for them; with
-# fewer, fewer than four are ready to be applied at once.
-GROUP = 16
+# Pairs of a group: one tile. With more, more updates wait and all that follow are corrected for them: 16 take
+# as long, and 32 longer.
+GROUP = WIDTH
 # Share of non-zeros up to which products by the non-zeros alone are the faster ones, and the numbers
 # from which it pays to count them.
 _SPARSE = 0.5
@@ -44,11 +56,15 @@ class Pending(NamedTuple):
     Sigma: np.ndarray  # (D, D) without the updates that wait
     left: np.ndarray  # (D,) variances of the weights now
     Z: np.ndarray  # (GROUP, D) x - b of the pairs of the group
-    S: np.ndarray  # (GROUP, D) Sigma z, where it is needed
+    S: np.ndarray  # (GROUP, D) Sigma z, where it is needed, without the updates that wait
     F: np.ndarray  # (GROUP, D) the updates that wait
-    c: np.ndarray  # (GROUP,) scratch
+    products: np.ndarray  # (GROUP, GROUP) s.z of each update that waits, with all pairs
+    weighed: np.ndarray  # (GROUP, GROUP) beta times that
+    margin: np.ndarray  # (GROUP,) y mu.z of each pair now
     reach: np.ndarray  # (GROUP,) of each pair (see ``_reaches``)
-    looked: np.ndarray  # (GROUP,) whether S has its Sigma z
+    variance: np.ndarray  # (GROUP,) z' Sigma z now, where S is known
+    square: np.ndarray  # (GROUP,) z.z, likewise
+    own: np.ndarray  # (GROUP,) the pairs of the updates that wait
     n: np.ndarray  # (1,) how many wait
     every: np.ndarray  # (d,) all places; unsigned, so that no loop asks whether one is below 0
     places: np.ndarray  # (d,) scratch
@@ -56,15 +72,15 @@ class Pending(NamedTuple):
 
 @jit
 def padded(d):
-    """Return how many numbers a row of d is stored in: at least two SIMD vectors."""
-    return max(2, (d + WIDTH - 1) // WIDTH) * WIDTH
+    """Return how many numbers a row of d is stored in."""
+    return max(1, (d + WIDTH - 1) // WIDTH) * WIDTH
 
 
 @allocating_jit
 def begin(Sigma, d):
     """Return a padded covariance of d weights as one to which updates can be made."""
     D = Sigma.shape[0]
-    room = aligned(3 * GROUP + 1, D)
+    room, pairs = aligned(3 * GROUP + 1, D), aligned(2 * GROUP + 4, GROUP)
     for i in range(d):
         room[-1, i] = Sigma[i, i]
     return Pending(
@@ -73,9 +89,13 @@ def begin(Sigma, d):
         room[:GROUP],
         room[GROUP : 2 * GROUP],
         room[2 * GROUP : -1],
-        np.empty(GROUP),
-        np.empty(GROUP),
-        np.empty(GROUP, np.bool_),
+        pairs[:GROUP],
+        pairs[GROUP : 2 * GROUP],
+        pairs[-4],
+        pairs[-3],
+        pairs[-2],
+        pairs[-1],
+        np.empty(GROUP, np.uint64),
         np.zeros(1, np.int64),
         np.arange(d).astype(np.uint64),
         np.empty(d + 1, np.uint64),
@@ -89,15 +109,6 @@ def subtract(x, b, z):
         store(z, i, minus(load(x, i), load(b, i)))
 
 
-@jit
-def margin_of(mu, x, b):
-    """Return mu . (x - b), which is exactly zero for equal rows."""
-    margin = splat(0.0)
-    for i in range(0, mu.size, WIDTH):
-        margin = fused(load(mu, i), minus(load(x, i), load(b, i)), margin)
-    return total(margin)
-
-
 # Products -----------------------------------------------------------------------------------------
 
 
@@ -109,20 +120,36 @@ def _multiply_two(Sigma, z, y, places, s, r):
     to wait for the one before.
     """
     i, D = 0, s.size
-    while i + 2 * WIDTH <= D and i + 3 * WIDTH != D:
-        s0 = s1 = r0 = r1 = splat(0.0)
+    if D == WIDTH:
+        s0 = r0 = splat(0.0)
+        for k in range(places.size):
+            row, one, other = Sigma[places[k]], splat(z[places[k]]), splat(y[places[k]])
+            s0, r0 = fused(one, load(row, 0), s0), fused(other, load(row, 0), r0)
+        store(s, 0, s0)
+        store(r, 0, r0)
+        return
+    while D - i >= 6 * WIDTH or D - i == 4 * WIDTH:
+        s0 = s1 = s2 = s3 = r0 = r1 = r2 = r3 = splat(0.0)
         for k in range(places.size):
             row, one, other = Sigma[places[k]], splat(z[places[k]]), splat(y[places[k]])
             c = load(row, i)
             s0, r0 = fused(one, c, s0), fused(other, c, r0)
             c = load(row, i + WIDTH)
             s1, r1 = fused(one, c, s1), fused(other, c, r1)
+            c = load(row, i + 2 * WIDTH)
+            s2, r2 = fused(one, c, s2), fused(other, c, r2)
+            c = load(row, i + 3 * WIDTH)
+            s3, r3 = fused(one, c, s3), fused(other, c, r3)
         store(s, i, s0)
         store(s, i + WIDTH, s1)
+        store(s, i + 2 * WIDTH, s2)
+        store(s, i + 3 * WIDTH, s3)
         store(r, i, r0)
         store(r, i + WIDTH, r1)
-        i += 2 * WIDTH
-    if i < D:
+        store(r, i + 2 * WIDTH, r2)
+        store(r, i + 3 * WIDTH, r3)
+        i += 4 * WIDTH
+    if D - i == 3 * WIDTH or D - i == 5 * WIDTH:
         s0 = s1 = s2 = r0 = r1 = r2 = splat(0.0)
         for k in range(places.size):
             row, one, other = Sigma[places[k]], splat(z[places[k]]), splat(y[places[k]])
@@ -138,41 +165,34 @@ def _multiply_two(Sigma, z, y, places, s, r):
         store(r, i, r0)
         store(r, i + WIDTH, r1)
         store(r, i + 2 * WIDTH, r2)
+        i += 3 * WIDTH
+    if D - i == 2 * WIDTH:
+        s0 = s1 = r0 = r1 = splat(0.0)
+        for k in range(places.size):
+            row, one, other = Sigma[places[k]], splat(z[places[k]]), splat(y[places[k]])
+            c = load(row, i)
+            s0, r0 = fused(one, c, s0), fused(other, c, r0)
+            c = load(row, i + WIDTH)
+            s1, r1 = fused(one, c, s1), fused(other, c, r1)
+        store(s, i, s0)
+        store(s, i + WIDTH, s1)
+        store(r, i, r0)
+        store(r, i + WIDTH, r1)
 
 
 @outlined_jit
 def _multiply_one(Sigma, z, places, s):
-    """Write Sigma z, with the same sums as `_multiply_two`, two to four vectors of columns at a time."""
-    i, D = 0, s.size
-    while D - i >= 6 * WIDTH or D - i == 4 * WIDTH:
-        s0 = s1 = s2 = s3 = splat(0.0)
+    """Write Sigma z, with the same sums as `_multiply_two`.
+
+    Eight vectors of columns at a time, of which those beyond the end of a row are of no use: with fewer, a
+    step would wait for the one before.
+    """
+    not_inlined()
+    for i in range(0, s.size, WIDTH * WIDTH):
+        sums = no_tile()
         for k in range(places.size):
-            row, one = Sigma[places[k]], splat(z[places[k]])
-            s0, s1 = fused(one, load(row, i), s0), fused(one, load(row, i + WIDTH), s1)
-            s2 = fused(one, load(row, i + 2 * WIDTH), s2)
-            s3 = fused(one, load(row, i + 3 * WIDTH), s3)
-        store(s, i, s0)
-        store(s, i + WIDTH, s1)
-        store(s, i + 2 * WIDTH, s2)
-        store(s, i + 3 * WIDTH, s3)
-        i += 4 * WIDTH
-    if D - i == 3 * WIDTH or D - i == 5 * WIDTH:
-        s0 = s1 = s2 = splat(0.0)
-        for k in range(places.size):
-            row, one = Sigma[places[k]], splat(z[places[k]])
-            s0, s1 = fused(one, load(row, i), s0), fused(one, load(row, i + WIDTH), s1)
-            s2 = fused(one, load(row, i + 2 * WIDTH), s2)
-        store(s, i, s0)
-        store(s, i + WIDTH, s1)
-        store(s, i + 2 * WIDTH, s2)
-        i += 3 * WIDTH
-    if i < D:
-        s0 = s1 = splat(0.0)
-        for k in range(places.size):
-            row, one = Sigma[places[k]], splat(z[places[k]])
-            s0, s1 = fused(one, load(row, i), s0), fused(one, load(row, i + WIDTH), s1)
-        store(s, i, s0)
-        store(s, i + WIDTH, s1)
+            sums = fused(splat(z[places[k]]), load_strip(Sigma[places[k]], i), sums)
+        store_strip(s, i, sums)
 
 
 @jit
@@ -209,62 +229,95 @@ def multiply_one(pending, z, s):
 
 
 @jit
-def look_at_two(pending, k, m):
-    """Compute Sigma z of two pairs of the group, but for the updates that wait."""
-    multiply(pending, pending.Z[k], pending.Z[m], pending.S[k], pending.S[m])
+def look_at(pending, pairs):
+    """Compute Sigma z and variance of some pairs of the group, which are the bits of a number."""
+    Z, S = pending.Z, pending.S
+    while pairs:
+        k = lowest_bit(pairs)
+        pairs &= pairs - 1
+        if pairs:
+            m = lowest_bit(pairs)
+            pairs &= pairs - 1
+            multiply(pending, Z[k], Z[m], S[k], S[m])
+            _note_variance(pending, m)
+        else:
+            multiply_one(pending, Z[k], S[k])
+        _note_variance(pending, k)
 
 
 @jit
-def look_at(pending, k):
-    """Compute Sigma z of a pair of the group, but for the updates that wait."""
-    multiply_one(pending, pending.Z[k], pending.S[k])
-
-
-@jit
-def bring_up_to_date(pending, k, mu):
-    """Correct Sigma z of a pair of the group for the updates that wait.
-
-    Return its variance, z.z and mu.z.
-    """
-    z, s, F, c, n = pending.Z[k], pending.S[k], pending.F, pending.c, pending.n[0]
-    for q in range(n):
-        product = splat(0.0)
-        for i in range(0, s.size, WIDTH):
-            product = fused(load(F[q], i), load(z, i), product)
-        c[q] = total(product)
-    variance = square = ahead = splat(0.0)
-    for i in range(0, s.size, WIDTH):
-        here, there = load(s, i), load(z, i)
+def _note_variance(pending, k):
+    """Note variance and z.z of a pair whose Sigma z is known, as updates one by one would have it."""
+    z, s, n = pending.Z[k], pending.S[k], pending.n[0]
+    variance = square = splat(0.0)
+    for i in range(0, z.size, WIDTH):
+        here = load(z, i)
+        variance, square = fused(load(s, i), here, variance), fused(here, here, square)
+    pending.square[k], pending.variance[k] = total(square), total(variance)
+    if n:
+        variance, scratch = splat(pending.variance[k]), pending.products[n]
         for q in range(n):
-            here = fused_minus(splat(c[q]), load(F[q], i), here)
-        store(s, i, here)
-        variance, square = fused(here, there, variance), fused(there, there, square)
-        ahead = fused(load(mu, i), there, ahead)
-    return total(variance), total(square), total(ahead)
+            less, across = load(pending.weighed[q], 0), load(pending.products[q], 0)
+            variance = fused_minus(less, across, variance)
+        store(scratch, 0, variance)
+        pending.variance[k] = scratch[k]
+
+
+@jit
+def products_with(w, pending):
+    """Return w.z of all pairs of the group."""
+    sums = no_tile()
+    for i in range(0, w.size, WIDTH):
+        sums = fused(load(w, i), load_tile(pending.Z, 0, i), sums)
+    return totals(sums)
 
 
 # Updates ------------------------------------------------------------------------------------------
 
 
 @jit
-def update(pending, k, model, step, boost, scale, least):
+def update(pending, k, model, sign, alpha, beta, boost):
+    """Update the model by a pair of the group; the change of Sigma waits.
+
+    Margins and variances of the other pairs follow.
+    """
+    S, n, margin, variance = pending.S, pending.n[0], pending.margin, pending.variance
+    s, least = S[k], 1.0 - beta * variance[k]
+    if n:
+        for i in range(0, s.size, WIDTH):
+            here = load(s, i)
+            for q in range(n):
+                here = fused_minus(splat(pending.weighed[q, k]), load(S[pending.own[q]], i), here)
+            store(s, i, here)
+    across = products_with(s, pending)
+    less = times(splat(beta), across)
+    store(margin, 0, fused(splat(alpha), across, load(margin, 0)))
+    store(variance, 0, fused_minus(less, across, load(variance, 0)))
+    store(pending.products[n], 0, across)
+    store(pending.weighed[n], 0, less)
+    _move(pending, s, model, sign * alpha, boost, math.sqrt(beta), least)
+    pending.own[n] = k
+    pending.n[0] = n + 1
+
+
+@jit
+def _move(pending, s, model, step, boost, scale, least):
     """Move the mean by step times s, the Sigma z of a pair; let (scale s)(scale s)' wait for Sigma.
 
     In exact arithmetic no variance falls below the share `least` of what it was; that floor keeps
     rounding from making one negative.
     """
-    f, s, left, mu, lag = pending.F[pending.n[0]], pending.S[k], pending.left, model.mu, model.lag
+    f, left, mu, lag = pending.F[pending.n[0]], pending.left, model.mu, model.lag
     least, smallest = splat(max(least, EPSILON)), splat(SMALLEST_VARIANCE)
-    ahead, behind, scaled, none = splat(step), splat(boost * step), splat(scale), splat(0.0)
+    ahead, behind, scaled = splat(step), splat(boost * step), splat(scale)
     for i in range(0, s.size, WIDTH):
         here, variance = load(s, i), load(left, i)
         store(mu, i, fused(ahead, here, load(mu, i)))
         store(lag, i, fused_minus(behind, here, load(lag, i)))
-        change = fused(scaled, here, none)
+        change = times(scaled, here)
         store(f, i, change)
-        floor = larger(fused(least, variance, none), smallest)
+        floor = larger(times(least, variance), smallest)
         store(left, i, larger(fused_minus(change, change, variance), floor))
-    pending.n[0] += 1
 
 
 # Two vectors of columns stay in registers while the rows pass; of an odd number the last is alone. All

@@ -342,7 +342,8 @@ def learn(X, labels, weights, order, buffer, model, parameters, trail):
     rows, all_awake = rows_of(X, order, places, n), n == model.mu.size
     learner, buffered, notes = model, buffer, trail
     if not all_awake:
-        learner, buffered = model_of(model, places, n), buffer_of(buffer, places, n)
+        learner = model_of(model, places, n)
+        buffered = buffer_of(buffer, places, n, buffer.rows.shape[1])
         notes = trail_of(trail, places, n)
     _learn(rows, labels, weights, order, buffered, learner, parameters, notes)
     if not all_awake:

@@ -104,7 +104,7 @@ def with_room(
 
 
 @jit
-def _slot(buffer, label, capacity, reservoir):
+def choose_slot(buffer, label, capacity, reservoir):
     """Choose the slot for a row just counted in `seen`; -1 if it is not kept."""
     size = buffer.size[label]
     if size < capacity:
@@ -124,7 +124,7 @@ def _slot(buffer, label, capacity, reservoir):
 def store(buffer, label, x, reservoir):
     """Count a dense row and offer it to the buffer of its class; return its slot or -1."""
     buffer.seen[label] += 1
-    slot = _slot(buffer, label, buffer.rows.shape[1], reservoir)
+    slot = choose_slot(buffer, label, buffer.rows.shape[1], reservoir)
     if slot >= 0:
         for i in range(x.size):
             buffer.rows[label, slot, i] = x[i]
@@ -135,7 +135,7 @@ def store(buffer, label, x, reservoir):
 def store_sparse(buffer, label, indices, values, reservoir):
     """Count a sparse row and offer it to the buffer of its class; return its slot or -1."""
     buffer.seen[label] += 1
-    slot = _slot(buffer, label, buffer.length.shape[1], reservoir)
+    slot = choose_slot(buffer, label, buffer.length.shape[1], reservoir)
     if slot >= 0:
         buffer.length[label, slot] = values.size
         for k in range(values.size):

@@ -32,6 +32,7 @@ _LARGEST_GAIN = EPSILON**-0.5  # see `_growth`
 SMALLEST_VARIANCE = 1e-305
 # Least variance of a pair, below which it is skipped: beta divides by it and must stay finite.
 _SMALLEST_PAIR = 1e-290
+_LARGEST_PAIR = 1e290  # variances from here on have no square times `_LARGEST_GAIN`^2
 
 # z' Sigma z is a sum whose terms may cancel; both are shares of the sum of z_i^2 Sigma_ii.
 _ROUNDING = 1e-12  # below this the variance of a pair may be nothing but rounding error
@@ -135,7 +136,8 @@ def scw_step(margin, variance, C, phi):
 
     is free of squares of the variance, which overflow. For m > 0 its two terms cancel; multiplied
     by their sum they are (phi^2 - m^2) zeta, which does not. Whether it is C or more, as it mostly is
-    after some hundred rows, is told by squares: no root has to be waited for.
+    after some hundred rows, is told by squares: no root has to be waited for. Then beta, with p = alpha phi
+    the paper's 2 p / (p variance + sqrt(p^2 variance^2 + 4 variance)), waits for one.
     """
     deviation = math.sqrt(max(variance, 0.0))
     wanted = phi * deviation * _ALL_BUT_ROUNDING
@@ -154,6 +156,10 @@ def scw_step(margin, variance, C, phi):
             alpha = min(alpha, (root - m * psi) * inverse / zeta)
     if not alpha > 0.0:
         return 0.0, 0.0
+    p = alpha * phi
+    if p * p * variance < _LARGEST_GAIN**2 and variance < _LARGEST_PAIR:
+        product = p * variance
+        return alpha, 2.0 * p / (product + math.sqrt(product * product + 4.0 * variance))
     gain, growth = _growth(alpha, deviation, phi)
     return alpha, gain / growth * inverse * inverse
 

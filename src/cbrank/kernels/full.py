@@ -6,23 +6,23 @@ the update if it does. Nearly all that do not are skipped in O(d), by an upper b
 a result.
 """
 
-import math
-
 import numpy as np
 
 from cbrank.kernels import _pending, _reaches
 from cbrank.kernels._awake import (
     awake_of,
-    buffer_of,
     give_back,
     model_of,
+    ring_of,
     rows_of,
     store_all,
+    store_twice,
     trail_of,
 )
 from cbrank.kernels._jit import allocating_jit, jit, kernel, outlined_jit
-from cbrank.kernels._pending import GROUP, margin_of, subtract
-from cbrank.kernels.buffers import row_weight, store
+from cbrank.kernels._pending import GROUP
+from cbrank.kernels._simd import lowest_bit, splat, store, times
+from cbrank.kernels.buffers import row_weight
 from cbrank.kernels.confidence import (
     PAIRS,
     ROWS,
@@ -50,21 +50,20 @@ def rows_between(rows):
     return min(max(rows // _SHARE, _SOONEST), _LATEST)
 
 
-# A pair -------------------------------------------------------------------------------------------
+# A group of pairs ---------------------------------------------------------------------------------
 
 
 @jit
-def _step(pending, k, sign, C, phi, mu):
-    """Return alpha, beta and the variance of a pair of the group, and z.z."""
-    variance, square, ahead = _pending.bring_up_to_date(pending, k, mu)
-    if is_rounding(variance, pending.Z[k], square, pending.left):
-        return 0.0, 0.0, variance, square
-    alpha, beta = scw_step(sign * ahead, variance, C, phi)
-    return alpha, beta, variance, square
+def _step(pending, k, C, phi):
+    """Return alpha and beta of a pair of the group."""
+    variance = pending.variance[k]
+    if is_rounding(variance, pending.Z[k], pending.square[k], pending.left):
+        return 0.0, 0.0
+    return scw_step(pending.margin[k], variance, C, phi)
 
 
 @outlined_jit
-def _narrow(pending, k, size, model, reaches):
+def _narrow(pending, k, sign, model, reaches):
     """Narrow weights that are too wide for a pair of the group (see ``confidence``).
 
     It needs Sigma itself, so that what is known of the pairs to come is of another one.
@@ -74,59 +73,37 @@ def _narrow(pending, k, size, model, reaches):
         reaches.known[0] = False
     for i in range(pending.every.size):
         pending.left[i] = pending.Sigma[i, i]
-    for later in range(k, size):
-        pending.looked[later], pending.reach[later] = False, np.nan
-
-
-# A group of pairs ---------------------------------------------------------------------------------
-
-
-@jit
-def _look_ahead(x, buffer, other, first, size, sign, phi, mu, pending, reaches):
-    """Compute the products of those pairs of a group that do not meet their constraint as things stand."""
-    reach, looked, others, alone = pending.reach, pending.looked, buffer.rows[other], -1
-    for k in range(size):
-        slot = (buffer.oldest[other] + first + k) % others.shape[0]
-        b = others[slot]
-        reach[k], ahead = _reaches.reach_and_margin(reaches, other, slot, phi, mu, x, b)
-        looked[k] = not _reaches.is_beyond(sign * ahead, reach[k])
-        if looked[k]:
-            subtract(x, b, pending.Z[k])
-            if alone < 0:
-                alone = k
-            else:
-                _pending.look_at_two(pending, alone, k)
-                alone = -1
-    if alone >= 0:
-        _pending.look_at(pending, alone)
+    margins = _pending.products_with(model.mu, pending)
+    store(pending.margin, 0, times(splat(sign), margins))
+    store(pending.reach, 0, splat(np.nan))
 
 
 @jit
-def _meet(x, buffer, other, first, size, sign, C, phi, model, boost, pending, reaches):
-    """Pair a new row with some buffered rows of the other class, from the `first` oldest on."""
-    reach, looked, others, moved = pending.reach, pending.looked, buffer.rows[other], False
-    _look_ahead(x, buffer, other, first, size, sign, phi, model.mu, pending, reaches)
-    k, narrowed = 0, -1
-    while k < size:
-        b = others[(buffer.oldest[other] + first + k) % others.shape[0]]
-        if not looked[k]:
-            if not moved or _reaches.is_beyond(sign * margin_of(model.mu, x, b), reach[k]):
-                k += 1
-                continue
-            subtract(x, b, pending.Z[k])
-            _pending.look_at(pending, k)
-        alpha, beta, variance, square = _step(pending, k, sign, C, phi, model.mu)
+def _meet(x, rows, other, slot, size, sign, C, phi, model, boost, pending, reaches):
+    """Pair a new row with some buffered rows of the other class, those from `slot` on.
+
+    Pairs are the bits of numbers, the first of them the lowest.
+    """
+    _reaches.look_ahead(reaches, other, slot, phi, sign, model.mu, x, rows, pending)
+    new, looked, todo, narrowed = _reaches.open_pairs(pending) & ((1 << size) - 1), 0, 0, -1
+    while True:
+        if new:
+            _pending.look_at(pending, new)
+            looked, todo = looked | new, todo | new
+        if not todo:
+            break
+        k, new = lowest_bit(todo), 0
+        alpha, beta = _step(pending, k, C, phi)
         # Variances are at most 1, so with z.z up to WIDEST^2 no weight can be too wide.
-        if alpha > 0.0 and square > WIDEST**2 and narrowed < k:
-            _narrow(pending, k, size, model, reaches)
-            moved, narrowed = True, k
+        if alpha > 0.0 and pending.square[k] > WIDEST**2 and narrowed < k:
+            _narrow(pending, k, sign, model, reaches)
+            new, looked, todo, narrowed = (1 << size) - (1 << k), 0, 0, k
             continue
+        todo &= todo - 1
         if alpha > 0.0:
-            scale, least = math.sqrt(beta), 1.0 - beta * variance
-            _pending.update(pending, k, model, sign * alpha, boost, scale, least)
+            _pending.update(pending, k, model, sign, alpha, beta, boost)
             model.tally[UPDATES] += 1
-            moved = True
-        k += 1
+            new = _reaches.open_pairs(pending) & ((1 << size) - (2 << k)) & ~looked
     _pending.apply(pending)
 
 
@@ -134,46 +111,46 @@ def _meet(x, buffer, other, first, size, sign, C, phi, model, boost, pending, re
 
 
 @jit
-def _sweep(x, C, label, buffer, model, phi, pending, reaches):
+def _sweep(x, C, label, ring, model, phi, pending, reaches):
     """Pair a new row with the buffered rows of the other class, oldest first (Algorithm 3)."""
     other, sign = 1 - label, 2.0 * label - 1.0
-    boost, size = boost_of(model.tally[ROWS]), buffer.size[other]
+    boost, size = boost_of(model.tally[ROWS]), ring.size[other]
     model.tally[PAIRS] += size
     for first in range(0, size, GROUP):
-        few = min(GROUP, size - first)
-        _meet(x, buffer, other, first, few, sign, C, phi, model, boost, pending, reaches)
+        slot, few = ring.oldest[other] + first, min(GROUP, size - first)
+        _meet(x, ring.rows[other], other, slot, few, sign, C, phi, model, boost, pending, reaches)
 
 
 @jit
-def _learn_row(x, label, weight, buffer, model, parameters, pending, reaches):
+def _learn_row(x, label, weight, ring, model, parameters, pending, reaches):
     """Buffer a row and sweep."""
     if reaches.known[0]:
         _reaches.look_at_new(reaches, x, pending)
-    slot = store(buffer, label, x, parameters.reservoir)
+    slot = store_twice(ring, label, x, parameters.reservoir)
     if slot >= 0 and reaches.known[0]:
         _reaches.keep_new(reaches, label, slot)
-    C = parameters.C * row_weight(buffer, label, weight, parameters.balanced)
-    _sweep(x, C, label, buffer, model, parameters.phi, pending, reaches)
+    C = parameters.C * row_weight(ring, label, weight, parameters.balanced)
+    _sweep(x, C, label, ring, model, parameters.phi, pending, reaches)
     model.tally[ROWS] += 1
 
 
 @allocating_jit
-def _learn(X, labels, weights, order, d, buffer, model, parameters, trail):
+def _learn(X, labels, weights, order, d, ring, model, parameters, trail):
     """Learn from padded rows, of which `order` has the places in `labels` and `weights`."""
     measured = order.size >= _FEW
     pending = _pending.begin(model.Sigma, d)
-    reaches = _reaches.nothing_known(X.shape[1], buffer.rows.shape[1])
+    reaches = _reaches.nothing_known(X.shape[1], ring.rows.shape[1])
     at, due = 0, 0
     for k in range(order.size):
         weight, label = weights[order[k]], labels[order[k]]
         if measured and k >= due:
-            _reaches.measure(reaches, X[k:], buffer, pending)
+            _reaches.measure(reaches, X[k:], ring, pending)
             due = k + rows_between(model.tally[ROWS])
         if weight > 0.0:
-            say_both(trail, at, X[k], model.mu, model.lag, per_lag_of(model.tally), buffer)
-            remember(X[k], label, buffer, trail)
+            say_both(trail, at, X[k], model.mu, model.lag, per_lag_of(model.tally), ring)
+            remember(X[k], label, ring, trail)
             at += 1
-            _learn_row(X[k], label, weight, buffer, model, parameters, pending, reaches)
+            _learn_row(X[k], label, weight, ring, model, parameters, pending, reaches)
 
 
 @kernel
@@ -185,7 +162,7 @@ def learn(X, labels, weights, order, buffer, model, parameters, trail):
     places = awake_of(model)
     d, width = places.size, _pending.padded(places.size)
     rows, learner = rows_of(X, order, places, width), model_of(model, places, width)
-    buffered, notes = buffer_of(buffer, places, width), trail_of(trail, places, width)
-    _learn(rows, labels, weights, order, d, buffered, learner, parameters, notes)
+    ring, notes = ring_of(buffer, places, width), trail_of(trail, places, width)
+    _learn(rows, labels, weights, order, d, ring, learner, parameters, notes)
     give_back(model, learner, places)
     store_all(X, labels, weights, order, buffer, parameters.reservoir, trail)

@@ -148,8 +148,9 @@ def _copy_buffer(buffer, d, copied):
         for i in range(d):
             copied.means[label, i] = buffer.means[label, i]
         for slot in range(buffer.size[label]):
-            for i in range(d):
-                copied.rows[label, slot, i] = buffer.rows[label, slot, i]
+            for place in (slot, slot + buffer.rows.shape[1]):
+                for i in range(d):
+                    copied.rows[label, place, i] = buffer.rows[label, slot, i]
     copied.random[0] = buffer.random[0]
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cbrank.kernels._awake import BEYOND
 from cbrank.kernels._pending import GROUP
 from cbrank.kernels._simd import WIDTH
 
@@ -14,7 +15,7 @@ BUFFER, MODEL, RECORD, OTHERS, NUMBERS, MIX, NOTES, SETTINGS, POINT, COPIED, ROW
 )  # fmt: skip
 FEATURES, CAPACITY, SLOTS, LEARNERS, ROOM, BY_MEANS, PADDED = range(SIZES, SIZES + 7)
 WORK = SIZES + 7
-REACHES, MEAN, DUE, EACH = 11, 18, 20, 21  # places of what a learner's sweeps work on
+REACHES, MEAN, DUE, EACH = 15, 22, 24, 25  # places of what a learner's sweeps work on
 SEEN, MU, LAG, TALLY = BUFFER + 4, MODEL, MODEL + 2, MODEL + 3
 HELD, MEMORY_AT, POSITION, LEVEL = RECORD, RECORD + 2, RECORD + 7, RECORD + 8
 SHAPE, CURVE, ERRORS, SHARE = RECORD + 11, RECORD + 12, RECORD + 14, RECORD + 15
@@ -32,20 +33,22 @@ READOUTS = 2
 
 
 def copies(n_features: int, capacity: int) -> list[np.ndarray]:
-    """Return room for a copy of a buffer, all zero, which no buffer is, and for a row."""
+    """Return room for a copy of a buffer, as a ring, all zero, which no buffer is, and for a row."""
     D, counts = padded_length(n_features), [np.zeros(2, np.int64) for _ in range(3)]
-    rows, means, row = _aligned(2 * capacity, D), _aligned(2, D), _aligned(1, D)
+    rows, means, row = _aligned(2 * ring_slots(capacity), D), _aligned(2, D), _aligned(1, D)
     return [rows, means, *counts, np.zeros(1, np.uint64), row]
 
 
 def workspace(n_features: int, capacity: int) -> list[np.ndarray]:
     """Return the arrays that the sweeps of a learner work on."""
-    d, D, M = n_features, padded_length(n_features), capacity
+    d, D, slots = n_features, padded_length(n_features), ring_slots(capacity)
+    pairs = _aligned(2 * GROUP + 4, GROUP)
     return [
-        *(_aligned(*shape) for shape in ((D, D), (1, D), (GROUP, D), (GROUP, D), (GROUP, D))),
-        *(np.zeros(GROUP), np.zeros(GROUP), np.zeros(GROUP, np.bool_), np.zeros(1, np.int64)),
+        *(_aligned(D + BEYOND, D)[:D], _aligned(1, D), *(_aligned(GROUP, D) for _ in range(3))),
+        *(pairs[:GROUP], pairs[GROUP : 2 * GROUP], *pairs[2 * GROUP :]),
+        *(np.zeros(GROUP, np.uint64), np.zeros(1, np.int64)),
         *(np.arange(d, dtype=np.uint64), np.zeros(d + 1, np.uint64)),
-        *(np.zeros(1, np.bool_), _aligned(1, D), np.zeros((2, M)), np.zeros((2, M))),
+        *(np.zeros(1, np.bool_), _aligned(1, D), np.zeros((2, slots)), np.zeros((2, slots))),
         *(_aligned(2, D), _aligned(2, D), np.zeros(2)),
         *(_aligned(1, D), _aligned(1, D), np.zeros(1, np.int64)),
     ]
@@ -53,7 +56,12 @@ def workspace(n_features: int, capacity: int) -> list[np.ndarray]:
 
 def padded_length(n_features: int) -> int:
     """Return how many numbers a row is stored in: see ``_pending.padded``."""
-    return max(2, -(-n_features // WIDTH)) * WIDTH
+    return max(1, -(-n_features // WIDTH)) * WIDTH
+
+
+def ring_slots(capacity: int) -> int:
+    """Return how many slots a ring has: see ``_awake.slots_of``."""
+    return 2 * capacity + WIDTH
 
 
 def _aligned(rows: int, width: int) -> np.ndarray:

@@ -56,10 +56,12 @@ def centre(X, rows, origin):
     rows. A mean would follow an outlier or a sentinel value away from them.
     """
     few = min(rows.size, _FEW)
-    values = np.empty(few)
+    values, picked = np.empty(few), np.empty(few, np.int64)
+    for k in range(few):
+        picked[k] = rows[k * (rows.size - 1) // max(few - 1, 1)]
     for i in range(origin.size):
         for k in range(few):
-            value, place = X[rows[k * (rows.size - 1) // max(few - 1, 1)], i], k
+            value, place = X[picked[k], i], k
             # Insertion sort, as np.median would allocate an array for every column.
             while place > 0 and values[place - 1] > value:
                 values[place] = values[place - 1]
