@@ -44,7 +44,10 @@ BUFFERS = {
     "fewer twice as soon": {"IF_STEADY": tuple((n // 2, rare // 2, M) for n, rare, M in FEWER)},
     "fewer by rows alone": {"IF_STEADY": tuple((n, 0, M) for n, _, M in FEWER)},
     "fewer however many weights": {"_WEIGHTS": 10**9},
-    "at the least 10": {"IF_STEADY": FEWER[:2]},
+    "20, 10 and 5 in the place of 16, 8 and 5": {
+        "IF_STEADY": tuple((n, rare, M) for (n, rare, _), M in zip(FEWER, (20, 10, 5), strict=True))
+    },
+    "at the least 8": {"IF_STEADY": FEWER[:2]},
     "fewer where things change too": {"always": True},
 }
 MIXED = [("covtype", None), ("cod-rna", None), ("covtype", 0.02), ("covtype", 0.002)]

@@ -281,8 +281,9 @@ def eta(of: str) -> Parameter:
 BUFFER_SIZES = ((0, 0, 200), (1024, 0, 50))
 # If things stay the same, and with up to so many weights that are not zero. With more it takes more rows, in
 # proportion to the entries of Sigma: curves and crosses of 54 columns, a thousand weights, lost 0.01 of AUC
-# with as many rows as lines.
-IF_STEADY = ((4096, 256, 20), (8192, 512, 10), (32768, 2048, 5))
+# with as many rows as lines. Sweeps take eight rows at a time: 10 would cost as much as 16.
+IF_STEADY = ((4096, 256, 16), (8192, 512, 8), (32768, 2048, 5))
+_ONCE = (20, 10)  # kept by earlier versions, whose files there are
 _WEIGHTS = 64
 
 
@@ -294,7 +295,7 @@ def buffer_size_after(rows: int, of_rarer: int, weights: int, *, steady: bool) -
     >>> buffer_size_after(0, 0, 10, steady=True), buffer_size_after(5000, 100, 10, steady=True)
     (200, 50)
     >>> [buffer_size_after(10_000, 5_000, weights, steady=True) for weights in (10, 100, 1_000)]
-    [10, 20, 50]
+    [8, 16, 50]
     >>> buffer_size_after(10_000, 5_000, 10, steady=False)
     50
     """
@@ -303,6 +304,11 @@ def buffer_size_after(rows: int, of_rarer: int, weights: int, *, steady: bool) -
     if steady:
         steps += [(least * times, rare * times, kept) for least, rare, kept in IF_STEADY]
     return next(kept for least, rare, kept in reversed(steps) if rows >= least and of_rarer >= rare)
+
+
+def buffer_sizes() -> set[int]:
+    """Return all sizes that a buffer of size "auto" can have, in files of earlier versions too."""
+    return {kept for *_, kept in BUFFER_SIZES + IF_STEADY} | {*_ONCE}
 
 
 # Variance of a weight that is not learned (see ``kernels._awake``). No other weight has just this variance and
@@ -339,8 +345,8 @@ CBR: Table = (
         (COUNT, "auto"),
         "auto",
         'Rows kept of each class. With "auto" they are 50, or 200 until 1,024 rows have come where C is '
-        '"auto" too. While things stay the same there are fewer: 20 after 4,096 rows, 256 of them of the '
-        "rarer class, 10 after twice and 5 after eight times as many; with w weights, more than 64, all "
+        '"auto" too. While things stay the same there are fewer: 16 after 4,096 rows, 256 of them of the '
+        "rarer class, 8 after twice and 5 after eight times as many; with w weights, more than 64, all "
         "that takes (w / 64)^2 times as many rows. Things stay the same where `fit` has shuffled the "
         'rows, and in a stream with C="auto" while the learner that forgets is behind.',
     ),

@@ -77,13 +77,13 @@ def test_the_buffer_shrinks_further_while_things_stay_the_same():
     X, y = real("magic04", 5000)
     end = next(end for end in blocks(5000) if end >= 4096)
     for C in (2.0**-4, "auto"):
-        assert CBRanker(C=C, random_state=0).fit(X[:end], y[:end])._buffer.size.tolist() == [20, 20]
+        assert CBRanker(C=C, random_state=0).fit(X[:end], y[:end])._buffer.size.tolist() == [16, 16]
         # Only with C="auto" is there a learner that forgets, which tells whether they do.
         stream = CBRanker(C=C, random_state=0).partial_fit(X[:end], y[:end])
-        assert stream._buffer.size.tolist() == [20 if C == "auto" else 50] * 2
+        assert stream._buffer.size.tolist() == [16 if C == "auto" else 50] * 2
     rare = np.sort(np.r_[np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:200]])
     X, y = np.tile(X[rare], (4, 1)), np.tile(y[rare], 4)
-    assert CBRanker(C=0.1, random_state=0).fit(X[:5000], y[:5000])._buffer.size.tolist() == [20, 20]
+    assert CBRanker(C=0.1, random_state=0).fit(X[:5000], y[:5000])._buffer.size.tolist() == [16, 16]
     few = np.r_[np.flatnonzero(y == 0)[:4400], np.flatnonzero(y == 1)[:200]]
     assert CBRanker(C=0.1, random_state=0).fit(X[few], y[few])._buffer.size.tolist() == [50, 50]
     wide = np.random.RandomState(0).randn(5000, 120)
@@ -101,7 +101,7 @@ def test_the_buffer_grows_again_where_things_change(rows, covariance):
         part = slice(begin, begin + 100)
         ranker.partial_fit(rows(X[part]), y[part], classes=[0, 1])
         if begin == 4700:
-            assert ranker._buffer.size.tolist() == [20, 20]
+            assert ranker._buffer.size.tolist() == [16, 16]
             gone_on = copy.deepcopy(ranker).partial_fit(rows(X[4800:]), y[4800:])
     assert ranker._halving.alive[0] == ranker._halving.forgetful
     assert ranker._buffer.size.tolist() == [50, 50]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cbrank.parameters import BUFFER_SIZES, IF_STEADY
+from cbrank.parameters import buffer_sizes
 from cbrank.rankers import record
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def _refuse_misfits(arrays: Arrays, ranker: "Stateful", shapes: Shapes) -> None:
     for (part, which), found in lengths.items():
         if len(found) > 1:
             raise ValueError(f"the arrays of its {part} are not equally long")
-        if which == "slots" and not found <= {kept for *_, kept in BUFFER_SIZES + IF_STEADY}:
+        if which == "slots" and not found <= buffer_sizes():
             raise ValueError(f"its {part} has room for {min(found)} rows, which no ranker gives it")
 
 
