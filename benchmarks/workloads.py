@@ -58,10 +58,11 @@ _OTHERS = ("CBR-diag 50", "SGD averaged", "River LR")
 _LENGTH = ("CBR 50", "CBR 10", "CBR-diag 50", "SGD averaged", "River LR")
 
 _CHUNK_ROWS = {
-    8: 4000, 20: 4000, 30: 4000, 54: 3000, 100: 2000, 128: 1500, 200: 1000, 500: 400, 1000: 200,
+    8: 16_000, 20: 16_000, 30: 8000, 54: 3000, 100: 2000, 128: 1500, 200: 1000, 500: 400, 1000: 200,
     2000: 256, 5000: 256,
 }  # fmt: skip
-"""Rows of a chunk by features, few enough for the slowest peer."""
+"""Rows of a chunk by features: few enough for the slowest peer, enough for a process that others have waited
+beside to be at its pace for most of it."""
 
 _WITH_OTHERS = {8, 20, 54, 200, 500, 1000, 2000, 5000}
 """Numbers of features at which other libraries learn too."""

@@ -38,7 +38,7 @@ from cbrank.kernels.prequential import remember, say_both
 
 # Calls with fewer rows do without reaches: the products of all buffered rows would cost more than the
 # pairs that they save.
-_FEW = 32
+_FEW = 16
 # Rows after which the squares of buffered rows are computed anew: this share of all rows so far, as Sigma
 # changes ever more slowly, within these bounds.
 _SHARE, _SOONEST, _LATEST = 16, 32, 1024
