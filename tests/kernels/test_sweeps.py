@@ -61,7 +61,7 @@ def test_blocks_have_not_drifted_after_10000_rows(scaling, monkeypatch):
 
 
 @pytest.mark.parametrize("policy", ["fifo", "reservoir"])
-@pytest.mark.parametrize("width", [1, 8, 20, 33, 54, 57, 66, 127])
+@pytest.mark.parametrize("width", [1, 8, 20, 33, 54, 57, 66, 127, 191])
 def test_any_chunks_give_the_same_bits(width, policy):
     rng = np.random.default_rng(width)
     X = rng.standard_normal((300, width)) * (rng.random((300, width)) < rng.random(width))
@@ -84,7 +84,7 @@ def test_blocks_do_not_depend_on_chunks(chunk, buffer_size, in_blocks, german):
 
 
 @pytest.mark.parametrize(
-    ("n_features", "n_rows"), [(128, 600), (131, 600), (200, 600), (1000, 120)]
+    ("n_features", "n_rows"), [(192, 600), (197, 600), (240, 400), (1000, 120)]
 )
 def test_wide_rows_learn_in_blocks_and_alike(n_features, n_rows, monkeypatch):
     rng = np.random.RandomState(0)

@@ -17,7 +17,7 @@ import hashlib
 import numpy as np
 import cbrank
 digest = hashlib.sha256()
-for d in (128, 300):
+for d in (192, 300):
     rng = np.random.default_rng(d)
     X = rng.normal(size=(300, d))
     y = (X[:, :9].sum(axis=1) + rng.normal(size=300) > 0).astype(int)

@@ -252,7 +252,7 @@ def test_nobody_leaves_without_evidence():
 )
 def test_wide_rows_that_repeat_do_not_depend_on_chunks(parameters):
     rng = np.random.RandomState(0)
-    kinds = rng.standard_normal((4, 130))
+    kinds = rng.standard_normal((4, 200))
     which = rng.randint(4, size=600)
     y = (which + rng.randint(4, size=600) > 3).astype(int)
     whole, chunked = auto(**parameters).partial_fit(kinds[which], y), auto(**parameters)

@@ -11,8 +11,8 @@ import numpy as np
 
 from cbrank import CBRanker, kernels
 
-WIDTHS = 8, 100, 127, 128, 300, 1000
-ROWS = {8: 600, 100: 500, 127: 400, 128: 400, 300: 300, 1000: 160}
+WIDTHS = 8, 100, 191, 192, 300, 1000
+ROWS = {8: 600, 100: 500, 191: 400, 192: 400, 300: 300, 1000: 160}
 ALIKE = 1e-8  # of the spread of scores
 
 

@@ -116,7 +116,7 @@ def subtract(x, b, z):
 def _multiply_two(Sigma, z, y, places, s, r):
     """Write Sigma z and Sigma y, as sums of the rows `places` of a symmetric Sigma.
 
-    The sums of two or three vectors of columns stay in registers: that many are needed for one step not
+    The sums of two to four vectors of columns stay in registers: that many are needed for one step not
     to wait for the one before.
     """
     i, D = 0, s.size

@@ -51,9 +51,7 @@ class Reaches(NamedTuple):
 
     known: np.ndarray  # (1,) whether anything is
     origin: np.ndarray  # (D,)
-    square: (
-        np.ndarray
-    )  # (2, R) b' Sigma b of some rows ago, in the slots of a ring (see ``_awake``)
+    square: np.ndarray  # (2, R) b' Sigma b of some rows ago, by slot of a ring (see ``_awake``)
     size: np.ndarray  # (2, R) root of the sum of b_i^2 Sigma_ii, likewise
     x: np.ndarray  # (2, D) rows, the new one first, less the origin
     y: np.ndarray  # (2, D) their Sigma x
