@@ -263,6 +263,18 @@ def test_wide_rows_that_repeat_do_not_depend_on_chunks(parameters):
     np.testing.assert_allclose(chunked.coef_, whole.coef_, rtol=1e-6)
 
 
+@pytest.mark.parametrize("kept", [20, 10])
+def test_a_file_with_a_buffer_of_an_earlier_size_opens_and_goes_on(kept, tmp_path):
+    X, y = real("magic04", 5000)
+    ranker = CBRanker(random_state=0).partial_fit(X[:4400], y[:4400])
+    ranker._buffer = kernels.buffers.with_room(ranker._buffer, kept, reservoir=False)
+    cbrank.save(ranker, tmp_path / "model")
+    opened = cbrank.load(tmp_path / "model")
+    assert opened._buffer.rows.shape[1] == kept
+    assert_same(opened.partial_fit(X[4400:], y[4400:]), ranker.partial_fit(X[4400:], y[4400:]))
+    assert opened._buffer.rows.shape[1] == 16
+
+
 def test_a_number_for_C_leaves_nothing_of_the_choice_behind(german, tmp_path):
     X, y = german
     ranker = CBRanker(random_state=0).fit(X, y).set_params(C=1.0).fit(X, y)
