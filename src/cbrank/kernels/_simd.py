@@ -5,8 +5,8 @@ overlap and how many numbers are left over: for rows of fifty numbers that takes
 themselves. A machine with shorter vectors takes several for eight doubles.
 
 A *tile* is eight numbers of each of eight rows that follow one another in a matrix. Sums of eight rows
-stay apart until their end, and are then added up together: of a single row that takes longer than fifty
-products. The functions mean what they say in Python, which is what runs with ``NUMBA_DISABLE_JIT=1``.
+stay apart until their end, and are then added up together, which takes fewer steps than one by one. The
+functions mean what they say in Python, which is what runs with ``NUMBA_DISABLE_JIT=1``.
 """
 
 from functools import partial
