@@ -306,9 +306,27 @@ def buffer_size_after(rows: int, of_rarer: int, weights: int, *, steady: bool) -
     return next(kept for least, rare, kept in reversed(steps) if rows >= least and of_rarer >= rare)
 
 
-def buffer_sizes() -> set[int]:
-    """Return all sizes that a buffer of size "auto" can have, in files of earlier versions too."""
-    return {kept for *_, kept in BUFFER_SIZES + IF_STEADY} | {*_ONCE}
+# In a stream a buffer holds a window (see ``kernels.buffers``), which has more rows of the commoner class: up to
+# so many times as many, so many rows, and so many numbers.
+_TIMES, _MOST_ROWS, _MOST_NUMBERS = 20, 1024, 2**17
+
+
+def room_for(kept: int, weights: int) -> int:
+    """Return for how many rows of each class a buffer of size "auto" that keeps some has room in a stream.
+
+    Examples
+    --------
+    >>> [room_for(kept, 10) for kept in (5, 50, 200)], room_for(50, 100_000)
+    ([100, 1000, 1024], 50)
+    """
+    return max(kept, min(_TIMES * kept, _MOST_ROWS, _MOST_NUMBERS // max(weights, 1)))
+
+
+def is_buffer(kept: int, room: int) -> bool:
+    """Say whether a buffer of size "auto" can keep so many rows with so much room, in earlier files too."""
+    return kept in {size for *_, size in BUFFER_SIZES + IF_STEADY} | {*_ONCE} and (
+        kept <= room <= room_for(kept, 1)
+    )
 
 
 # Variance of a weight that is not learned (see ``kernels._awake``). No other weight has just this variance and
@@ -348,7 +366,9 @@ CBR: Table = (
         '"auto" too. While things stay the same there are fewer: 16 after 4,096 rows, 256 of them of the '
         "rarer class, 8 after twice and 5 after eight times as many; with w weights, more than 64, all "
         "that takes (w / 64)^2 times as many rows. Things stay the same where `fit` has shuffled the "
-        'rows, and in a stream with C="auto" while the learner that forgets is behind.',
+        'rows, and in a stream with C="auto" while the learner that forgets is behind. There these are the '
+        "rows of the rarer class; of the other, all that came as late are kept, up to 20 times as many, so "
+        "that what merely changes with time does not seem to tell the classes apart.",
     ),
     Parameter(
         "policy",

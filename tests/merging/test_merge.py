@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import cbrank
-from cbrank import CBRanker, CBRankerCV, OAMRanker, merge
+from cbrank import CBRanker, CBRankerCV, OAMRanker, kernels, merge
 from cbrank.merging import tempered
 from cbrank.merging.buffers import _chances
 
@@ -80,8 +80,11 @@ def buffered(ranker):
     """Return the buffered rows of each class in the order in which they are met."""
     labels, rows = ranker.buffered_rows()
     rows = rows.toarray() if sparse.issparse(rows) else rows
-    oldest = ranker._buffer.oldest
-    return [np.roll(rows[labels == label], -oldest[label], axis=0) for label in range(2)]
+    held = []
+    for label, filled in enumerate(kernels.buffers.filled(ranker._buffer)):
+        slots = np.flatnonzero(filled) - ranker._buffer.oldest[label]
+        held.append(rows[labels == label][np.argsort(slots % filled.size)])
+    return held
 
 
 # Models -----------------------------------------------------------------------------------------
@@ -347,6 +350,34 @@ def test_a_queue_holds_the_latest_rows_as_after_one_pass(cuts, rounds, as_rows):
         shards = learned("cbr-diagonal", as_rows(X), y, cuts)
     for ours, theirs in zip(buffered(merge(shards, prior)), buffered(whole), strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("as_rows", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("rounds", [1, 2])
+@pytest.mark.parametrize("cuts", [[500], [230, 260, 990], [205, 206, 207]])
+def test_a_window_holds_the_rows_as_after_one_pass(cuts, rounds, as_rows):
+    X, y = real("german")
+    order = np.argsort(X[:, 0] + np.sin(np.arange(len(y))), kind="stable")  # classes come in runs
+    X, y = as_rows(X[order]), y[order]
+
+    def windowed(begin, end, ranker=None):
+        if ranker is None:
+            ranker = make("cbr-diagonal", buffer_size=60)
+            ranker.start(X.shape[1], np.array([0, 1]), sparse=sparse.issparse(X))
+            ranker._buffer = kernels.buffers.with_room(ranker._buffer, 9, 60, reservoir=False)
+        return copy.deepcopy(ranker).partial_fit(X[begin:end], y[begin:end])
+
+    prior = windowed(0, 200) if rounds == 2 else None
+    edges = [0 if prior is None else 200, *cuts, len(y)]
+    shards = [windowed(begin, end, prior) for begin, end in pairwise(edges)]
+    merged, whole = merge(shards, prior), windowed(0, len(y))
+    assert merged._buffer.size.max() > 9
+    for ours, theirs in zip(buffered(merged), buffered(whole), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    for label, slots in enumerate(kernels.buffers.filled(merged._buffer)):
+        held = kernels.buffers.filled(whole._buffer)[label]
+        came = np.sort(whole._buffer.came[label, held])
+        np.testing.assert_array_equal(np.sort(merged._buffer.came[label, slots]), came)
 
 
 @pytest.mark.parametrize("rounds", [1, 2])

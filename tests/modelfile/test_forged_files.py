@@ -19,6 +19,7 @@ from tables import make as make_model
 from tables import run
 
 import cbrank
+from cbrank import kernels
 from cbrank.modelfile import ModelFileError, gather, restore, write
 from cbrank.streams import Columns, FileMark, Position, StreamScaler, open_stream
 from cbrank.streams.categories import Met
@@ -625,7 +626,40 @@ def test_a_block_has_little_room_and_a_history_an_end():
 def test_a_buffer_has_the_room_that_a_ranker_gives_it(name):
     X, y = real("german", 100)
     arrays, facts = gather(model=make(name, buffer_size="auto").partial_fit(X, y))
-    rows = arrays["model.buffer.rows"]
-    arrays["model.buffer.rows"] = np.repeat(rows, 3, axis=1)
-    with pytest.raises(ModelFileError, match=f"room for {3 * rows.shape[1]} rows"):
+    room = arrays["model.buffer.rows"].shape[1]
+    many = arrays | {
+        f"model.buffer.{field}": np.repeat(arrays[f"model.buffer.{field}"], 30, axis=1)
+        for field in ("rows", "came")
+    }
+    with pytest.raises(ModelFileError, match=f"room for {30 * room} rows"):
+        restore("model", many, facts)
+    for kept in (7, 1000):
+        with pytest.raises(ModelFileError, match=f"room for {room} rows"):
+            restore("model", arrays | {"model.buffer.least": np.array([kept])}, facts)
+
+
+@pytest.mark.parametrize("size", [7, "auto"])
+@pytest.mark.parametrize("name", ["cbr", "cbr-auto"])
+def test_files_that_do_not_say_when_rows_came_go_on(name, size):
+    X, y = real("german", 400)
+    ranker = make(name, buffer_size=size).partial_fit(X[:100], y[:100])
+    if size == "auto":  # as it was: as many rows of each class
+        kept = int(ranker._buffer.least[0])
+        ranker._buffer = kernels.buffers.with_room(ranker._buffer, kept, kept, reservoir=False)
+    arrays, facts = gather(model=ranker)
+    without = {n: a for n, a in arrays.items() if n.rpartition(".")[2] not in ("came", "least")}
+    opened = restore("model", copy.deepcopy(without), facts)
+    for each in (opened, ranker):
+        each.partial_fit(X[100:], y[100:])
+    np.testing.assert_array_equal(opened.coef_, ranker.coef_)
+    np.testing.assert_array_equal(opened.predict_proba(X), ranker.predict_proba(X))
+    assert opened._buffer.size.tolist() == ranker._buffer.size.tolist()
+
+
+@pytest.mark.parametrize("kept", [0, 8])
+def test_a_buffer_keeps_some_rows_and_no_more_than_it_has_room_for(kept):
+    X, y = real("german", 100)
+    arrays, facts = gather(model=make("cbr", buffer_size=7).partial_fit(X, y))
+    arrays["model.buffer.least"] = np.array([kept])
+    with pytest.raises(ModelFileError, match="keeps more rows than it has room for, or none"):
         restore("model", arrays, facts)

@@ -21,6 +21,7 @@ from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
 from sklearn.metrics import roc_auc_score
 
 import cbrank
+from cbrank import kernels
 
 every_ranker = pytest.mark.parametrize("name", RANKERS)
 sparse_ranker = pytest.mark.parametrize("name", SPARSE)
@@ -112,7 +113,10 @@ def test_a_second_pass_learns_and_tests_nothing(name, german):
     learner = clone(begun)
     if "auto" in name:  # one of its learners, which no block of a second pass makes lead or leave
         assert twice.C_ == once.C_
-        learner.set_params(C=twice.C_, buffer_size=200)
+        learner.set_params(C=twice.C_, buffer_size=twice._buffer.rows.shape[1])
+        learner.start(X.shape[1], np.unique(y))
+        room = 200, twice._buffer.rows.shape[1]
+        learner._buffer = kernels.buffers.with_room(learner._buffer, *room, reservoir=False)
     learner.partial_fit(X, y).partial_fit(X, y)
     for part in ("_model", "_buffer"):
         for ours, theirs in zip(getattr(twice, part), getattr(learner, part), strict=True):

@@ -12,11 +12,13 @@ from record_oracles import honest_auc
 from scipy import sparse
 from sklearn.base import clone
 
-from cbrank import CBRanker, OPAUCRanker
+from cbrank import CBRanker, OPAUCRanker, kernels
+from cbrank.kernels import blocked
 
 FORMS = ["full", "paper", "precision", "drop"]
 TABLES = ["german", "svmguide3", "spambase"]
 READ_ELSEWHERE = {*CBR, "scw", "scw-diagonal", "ftrl", "spauc"}  # above, and in test_rivals.py
+WINDOWED = [(form, np.asarray) for form in FORMS] + [(form, sparse.csr_array) for form in FORMS[1:]]
 READ_HERE = [name for name in REGISTERED if name not in READ_ELSEWHERE]
 
 
@@ -111,6 +113,45 @@ def test_buffers_average_weights_and_balance(form, policy):
         held = ranker._buffer.rows[label]
         held = np.roll(held, -ranker._buffer.oldest[label], axis=0)
         np.testing.assert_array_equal(held, expected.buffer.rows(label))
+
+
+@pytest.mark.parametrize("chunk", [1, 23, 400])
+@pytest.mark.parametrize("worthwhile", [1, 10**6])
+@pytest.mark.parametrize("kept", [(3, 40), (7, 20), (7, 7)])
+@pytest.mark.parametrize(("form", "as_rows"), WINDOWED)
+def test_windows_hold_both_classes_since_the_same_time(
+    form, as_rows, kept, worthwhile, chunk, monkeypatch
+):
+    monkeypatch.setattr(blocked, "WORTHWHILE", worthwhile)
+    monkeypatch.setattr(blocked, "FEWEST", 1)
+    X, y = real("german", 400, "standard")
+    order = np.argsort(X[:, 0] + np.sin(np.arange(400)), kind="stable")  # classes come in runs
+    X, y = X[order], y[order]
+    weights = np.random.RandomState(3).choice([0.0, 0.3, 1.0, 2.0], len(y))
+    if chunk == 1:
+        weights = np.ones(len(y))  # single rows have none
+    ranker = CBRanker(C=0.1, buffer_size=kept[1])
+    if form != "full":
+        ranker.set_params(covariance="diagonal", diagonal_update=form)
+    ranker.start(X.shape[1], np.array([0, 1]), sparse=sparse.issparse(as_rows(X)))
+    ranker._buffer = kernels.buffers.with_room(ranker._buffer, *kept, reservoir=False)
+    for begin in range(0, len(y), chunk):
+        part = slice(begin, begin + chunk)
+        if chunk == 1:
+            ranker.learn_one(X[begin] if as_rows is np.asarray else as_rows(X[part]), y[begin])
+        else:
+            ranker.partial_fit(as_rows(X[part]), y[part], sample_weight=weights[part])
+    learn = oracles.cbr_full if form == "full" else oracles.cbr_diagonal
+    options = {"buffer_size": kept, "weights": weights} | ({} if form == "full" else {"form": form})
+    expected = learn(X, y, 0.1, **options)
+    assert ranker.n_pairs_ == expected.n_pairs
+    for ours, theirs in zip(parts(ranker._model), parts(expected), strict=True):
+        assert apart(ours, theirs) < 1e-9
+    labels, rows = ranker.buffered_rows()
+    rows = rows.toarray() if sparse.issparse(rows) else rows
+    for label in (0, 1):
+        held = np.array(expected.buffer.rows(label))
+        np.testing.assert_array_equal(np.sort(rows[labels == label], 0), np.sort(held, 0))
 
 
 @pytest.mark.parametrize("as_rows", [np.asarray, sparse.csr_array])

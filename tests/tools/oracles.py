@@ -88,6 +88,33 @@ class Buffer:
         return [row.copy() for row in self.stored[c]]
 
 
+class Window:
+    """All rows since the latest `least` of the class whose are older, of each class at most `room`."""
+
+    def __init__(self, least: int, room: int) -> None:
+        self.least, self.room = least, room
+        self.came: list[tuple[int, np.ndarray]] = []  # all rows ever, with their class
+
+    def add(self, c: int, x: np.ndarray) -> None:
+        """Take a row of class `c`, which is copied."""
+        self.came.append((c, x.copy()))
+
+    def places(self, c: int) -> list[int]:
+        """Return the places in the stream of the rows of class `c`, oldest first."""
+        times = [[t for t, (own, _) in enumerate(self.came) if own == label] for label in range(2)]
+        begin = min(own[-self.least] if len(own) >= self.least else 0 for own in times)
+        return [t for t in times[c] if t >= begin][-self.room :]
+
+    def rows(self, c: int) -> list[np.ndarray]:
+        """Return copies of the rows of class `c`, oldest first."""
+        return [self.came[t][1].copy() for t in self.places(c)]
+
+
+def buffer_of(size: int | tuple[int, int], policy: str, state: int) -> Buffer | Window:
+    """Return a buffer of a size, or the window of so many rows at the least and at the most."""
+    return Window(*size) if isinstance(size, tuple) else Buffer(size, policy, MWC(state))
+
+
 # ---------------------------------------------------------------------------------------------
 # What all learners share: the stream of rows
 # ---------------------------------------------------------------------------------------------
@@ -170,7 +197,7 @@ def run_cbr(
     mu: np.ndarray,
     average: np.ndarray,
     pair: Callable[[np.ndarray, np.floating, np.floating], bool],
-    buffer: Buffer,
+    buffer: Buffer | Window,
     weights: np.ndarray | None,
     balanced: bool,
     dtype: type,
@@ -222,7 +249,7 @@ def cbr_full(
     y: np.ndarray,
     C: float,
     eta: float = 0.7,
-    buffer_size: int = 50,
+    buffer_size: int | tuple[int, int] = 50,
     policy: str = "fifo",
     weights: np.ndarray | None = None,
     balanced: bool = False,
@@ -256,7 +283,7 @@ def cbr_full(
     def forget(kept: float) -> None:
         Sigma[:] = np.linalg.inv(kept * np.linalg.inv(Sigma) + (1 - kept) * np.eye(d))
 
-    buffer = Buffer(buffer_size, policy, MWC(state))
+    buffer = buffer_of(buffer_size, policy, state)
     result = run_cbr(
         X, y, C, mu, average, pair, buffer, weights, balanced, dtype, forgetting, forget
     )
@@ -270,7 +297,7 @@ def cbr_diagonal(
     y: np.ndarray,
     C: float,
     eta: float = 0.7,
-    buffer_size: int = 50,
+    buffer_size: int | tuple[int, int] = 50,
     policy: str = "fifo",
     form: str = "paper",
     weights: np.ndarray | None = None,
@@ -312,7 +339,7 @@ def cbr_diagonal(
     def forget(kept: float) -> None:
         G[:] = kept * G + (1 - kept)
 
-    buffer = Buffer(buffer_size, policy, MWC(state))
+    buffer = buffer_of(buffer_size, policy, state)
     result = run_cbr(
         X, y, C, mu, average, pair, buffer, weights, balanced, dtype, forgetting, forget
     )

@@ -101,6 +101,8 @@ def buffer_at(table):
         counts_at(table[BUFFER + 3], pair),
         counts_at(table[BUFFER + 4], pair),
         unsigned_at(table[BUFFER + 5], (1,)),
+        counts_at(table[BUFFER + 6], (2, table[CAPACITY])),
+        counts_at(table[BUFFER + 7], (1,)),
     )
 
 
@@ -114,6 +116,8 @@ def copied_at(table, D, M):
         counts_at(table[COPIED + 3], pair),
         counts_at(table[COPIED + 4], pair),
         unsigned_at(table[COPIED + 5], (1,)),
+        counts_at(table[COPIED + 6], (2, M)),
+        counts_at(table[COPIED + 7], (1,)),
     )
 
 

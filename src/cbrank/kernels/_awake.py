@@ -88,8 +88,7 @@ def capacity_of(slots):
 def store_twice(ring, label, x, reservoir):
     """Count a row and offer it to the ring of its class; return its slot or -1."""
     ring.seen[label] += 1
-    capacity = capacity_of(ring.rows)
-    slot = choose_slot(ring, label, capacity, reservoir)
+    slot, capacity = choose_slot(ring, label, reservoir), ring.came.shape[1]
     if slot >= 0:
         one, other = ring.rows[label, slot], ring.rows[label, slot + capacity]
         for i in range(0, x.size, WIDTH):
@@ -105,7 +104,8 @@ def ring_of(buffer, places, width):
     capacity = buffer.rows.shape[1]
     ring = buffer_of(buffer, places, width, slots_of(capacity))
     for label in range(2):
-        for slot in range(ring.size[label]):
+        for k in range(ring.size[label]):
+            slot = (ring.oldest[label] + k) % capacity
             for i in range(places.size):
                 ring.rows[label, slot + capacity, i] = ring.rows[label, slot, i]
     return ring
@@ -118,7 +118,8 @@ def buffer_of(buffer, places, width, slots):
     for label in range(2):
         for i in range(places.size):
             means[label, i] = buffer.means[label, places[i]]
-        for slot in range(buffer.size[label]):
+        for k in range(buffer.size[label]):
+            slot = (buffer.oldest[label] + k) % buffer.came.shape[1]
             for i in range(places.size):
                 rows[label, slot, i] = buffer.rows[label, slot, places[i]]
     return DenseBuffer(
@@ -128,6 +129,8 @@ def buffer_of(buffer, places, width, slots):
         buffer.oldest.copy(),
         buffer.seen.copy(),
         buffer.random.copy(),
+        buffer.came.copy(),
+        buffer.least,
     )
 
 

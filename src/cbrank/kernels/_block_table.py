@@ -132,13 +132,27 @@ def first_row(table, buffer, label):
 
 
 @jit
+def part_of(table, buffer, label, part):
+    """Return where in the table one of two parts of a class's buffered rows begins and ends.
+
+    The first goes up to the last slot at the most; a queue goes on in its first slots.
+    """
+    first, room = first_row(table, buffer, label), buffer.rows.shape[1]
+    end = buffer.oldest[label] + buffer.size[label]
+    if part:
+        return first, first + max(end - room, 0)
+    return first + buffer.oldest[label], first + min(end, room)
+
+
+@jit
 def project_buffers(table, buffer, Sigma):
     for i in range(Sigma.shape[0]):
         table.variances[i] = table.left[i] = Sigma[i, i]
     table.worn[0] = False
     for label in range(2):
-        first = first_row(table, buffer, label)
-        project(table, Sigma, first, first + buffer.size[label])
+        for part in range(2):
+            begin, end = part_of(table, buffer, label, part)
+            project(table, Sigma, begin, end)
 
 
 @allocating_jit
@@ -146,8 +160,11 @@ def begin_table(table, rows, buffer, Sigma):
     """Place the origin amid the next rows, and write the buffered rows to the table."""
     centre(rows, np.arange(len(rows)), table.origin)
     for label in range(2):
-        for slot in range(buffer.size[label]):
-            place(table, first_row(table, buffer, label) + slot, buffer.rows[label, slot])
+        first = first_row(table, buffer, label)
+        for part in range(2):
+            begin, end = part_of(table, buffer, label, part)
+            for row in range(begin, end):
+                place(table, row, buffer.rows[label, row - first])
     project_buffers(table, buffer, Sigma)
 
 
@@ -184,6 +201,14 @@ def take_in(table, row, source):
         table.A[row, k] = table.A[source, k]
     table.score[row], table.size[row] = table.score[source], table.size[source]
     table.norm[row], table.fresh[row] = table.norm[source], table.fresh[source]
+
+
+@jit
+def spread_buffer(table, buffer, label, old):
+    """Bring the buffered rows of a class up to date."""
+    for part in range(2):
+        begin, end = part_of(table, buffer, label, part)
+        spread(table, begin, end, old)
 
 
 @jit
@@ -250,7 +275,8 @@ def end_block(table, buffer, Sigma):
     lost = False
     if table.n[0]:
         for label in range(2):
-            first = first_row(table, buffer, label)
-            lost |= follow(table, first, first + buffer.size[label])
+            for part in range(2):
+                begin, end = part_of(table, buffer, label, part)
+                lost |= end > begin and follow(table, begin, end)
         apply_pending(table, Sigma)
     return lost

@@ -84,9 +84,10 @@ def measure(reaches, rows, buffer, pending):
     x, y = reaches.x, reaches.y
     centre(rows, np.arange(len(rows)), reaches.origin)
     for label in range(2):
-        last = buffer.size[label] - 1
-        for slot in range(0, last + 1, 2):
-            slots = slot, min(slot + 1, last)
+        oldest, last = buffer.oldest[label], buffer.size[label] - 1
+        for first in range(0, last + 1, 2):
+            room = capacity_of(reaches.square)
+            slots = (oldest + first) % room, (oldest + min(first + 1, last)) % room
             for k in range(2):
                 subtract(buffer.rows[label, slots[k]], reaches.origin, x[k])
             multiply(pending, x[0], x[1], y[0], y[1])

@@ -41,10 +41,12 @@ from cbrank.kernels._block_table import (
     end_block,
     first_row,
     new_table,
+    part_of,
     project,
     project_buffers,
     score,
     spread,
+    spread_buffer,
     take_in,
 )
 from cbrank.kernels._jit import allocating_jit, jit, kernel
@@ -181,7 +183,7 @@ def _sigma_z(table, x, b, s):
 
 
 @jit
-def _fire(table, x, first, size, sign, alpha, beta, model, boost):
+def _fire(table, x, buffer, other, sign, alpha, beta, model, boost):
     """Update the ranker with one pair (Proposition 1), whose Sigma z is in row n of F.
 
     The mean moves at once. The covariance waits: row n becomes sqrt(beta) Sigma z, and A and the
@@ -197,10 +199,12 @@ def _fire(table, x, first, size, sign, alpha, beta, model, boost):
     for i in range(model.lag.size):
         model.lag[i] -= boost * gain * f[i]
     ahead = table.found[0]
-    multiply(table.T[first : first + size], f, ahead)
-    for k in range(size):
-        table.A[first + k, n] = ahead[k]
-        table.score[first + k] += gain * ahead[k]
+    for part in range(2):
+        begin, end = part_of(table, buffer, other, part)
+        multiply(table.T[begin:end], f, ahead)
+        for row in range(begin, end):
+            table.A[row, n] = ahead[row - begin]
+            table.score[row] += gain * ahead[row - begin]
     table.A[x, n] = dot(table.T[x], f)
     table.score[x] += gain * table.A[x, n]
     table.gain[n] = gain
@@ -212,7 +216,7 @@ def _fire(table, x, first, size, sign, alpha, beta, model, boost):
 
 
 @jit
-def _meet(table, x, b, new, old, first, size, sign, C, phi, model, boost):
+def _meet(table, x, b, new, old, buffer, other, sign, C, phi, model, boost):
     """Compute a pair, and update the ranker if the pair violates its constraint.
 
     Return True if nothing was done, because the pending updates have to be applied first: the
@@ -243,7 +247,7 @@ def _meet(table, x, b, new, old, first, size, sign, C, phi, model, boost):
                 table.F[n, i] = table.s[i]
         else:
             _sigma_z(table, x, b, table.F[n])
-        _fire(table, x, first, size, sign, alpha, beta, model, boost)
+        _fire(table, x, buffer, other, sign, alpha, beta, model, boost)
         table.least[0] *= 1.0 - beta * variance
     return False
 
@@ -252,19 +256,20 @@ def _meet(table, x, b, new, old, first, size, sign, C, phi, model, boost):
 
 
 @jit
-def _sweep(table, x, new, others, first, size, oldest, k, sign, C, phi, model, boost):
+def _sweep(table, x, new, buffer, other, k, sign, C, phi, model, boost):
     """Pair the row x with buffered ones, from the k-th oldest on; return where it had to stop.
 
     With |z| = sqrt(z' Sigma z), |x - b| <= |x - r| + |b - r| for the origin r: a pair whose margin is at
     least phi times that, less what rounding may hide in the scores, meets its constraint.
     """
-    while k < size and not table.worn[0]:
-        slot = (oldest + k) % size
+    first, rows = first_row(table, buffer, other), buffer.rows[other]
+    while k < buffer.size[other] and not table.worn[0]:
+        slot = (buffer.oldest[other] + k) % len(rows)
         b = first + slot
         doubt = table.blur[0] * (table.size[x] + table.size[b])
         margin = sign * (table.score[x] - table.score[b]) - doubt
         if not margin >= phi * (table.norm[x] + table.norm[b]) and _meet(
-            table, x, b, new, others[slot], first, size, sign, C, phi, model, boost
+            table, x, b, new, rows[slot], buffer, other, sign, C, phi, model, boost
         ):
             return k
         k += 1
@@ -279,13 +284,12 @@ def _learn_row(table, x, new, end, label, C, buffer, model, phi):
     goes on from the pair where it stopped.
     """
     other, sign, boost = 1 - label, 2.0 * label - 1.0, boost_of(model.tally[ROWS])
-    own, first = first_row(table, buffer, label), first_row(table, buffer, other)
-    others, oldest, size, k = buffer.rows[other], buffer.oldest[other], buffer.size[other], 0
+    size, k = buffer.size[other], 0
     model.tally[PAIRS] += size
     while k < size:
         old = table.n[0]
-        k = _sweep(table, x, new, others, first, size, oldest, k, sign, C, phi, model, boost)
-        spread(table, own, own + buffer.size[label], old)
+        k = _sweep(table, x, new, buffer, other, k, sign, C, phi, model, boost)
+        spread_buffer(table, buffer, label, old)
         spread(table, x + 1, end, old)
         if k < size or table.worn[0]:
             apply_pending(table, model.Sigma)

@@ -4,6 +4,12 @@ Both buffers of a learner are one tuple of arrays whose first axis is the class,
 copied in: the caller may reuse its memory. A sparse row is stored as its non-zeros, padded to the
 width of the longest one so far.
 
+A queue that has more room than the `least` rows that it is to keep holds a *window*: of both classes all
+rows since a common time, as many as there is room for, which is when the latest `least` rows of the rarer
+class began. A row and an earlier one of the other class then meet however rare their classes are. With as
+many rows of each class instead, those of the rarer class are older, and most pairs have an old row of it
+beside a new one of the other: what merely changes with time then seems to tell the classes apart.
+
 Here and in all other kernels rows are copied and summed element by element: an assignment to a slice,
 or `sum`, takes Numba seconds to compile.
 """
@@ -33,10 +39,12 @@ class DenseBuffer(NamedTuple):
     oldest: np.ndarray  # (2,) slot of the oldest row, where a sweep starts; 0 for the reservoir
     seen: np.ndarray  # (2,) rows of each class so far, those not kept included
     random: np.ndarray  # (1,) state of the generator
+    came: np.ndarray  # (2, M) of a queue, how many rows had come with each row
+    least: np.ndarray  # (1,) rows of each class that are kept however long ago they came
 
 
 class SparseBuffer(NamedTuple):
-    """Two buffers of M sparse rows; the last four as in `DenseBuffer`."""
+    """Two buffers of M sparse rows; the last six as in `DenseBuffer`."""
 
     values: np.ndarray  # (2, M, width)
     indices: np.ndarray  # (2, M, width)
@@ -45,23 +53,27 @@ class SparseBuffer(NamedTuple):
     oldest: np.ndarray
     seen: np.ndarray
     random: np.ndarray
+    came: np.ndarray
+    least: np.ndarray
 
 
-def _counters(seed: int) -> tuple[np.ndarray, ...]:
-    state = np.array([seed], dtype=np.uint64)
-    return np.zeros(2, np.int64), np.zeros(2, np.int64), np.zeros(2, np.int64), state
+def _counters(least: int, room: int, seed: int) -> tuple[np.ndarray, ...]:
+    size, oldest, seen = (np.zeros(2, np.int64) for _ in range(3))
+    state, came = np.array([seed], dtype=np.uint64), np.zeros((2, room), np.int64)
+    return size, oldest, seen, state, came, np.array([least])
 
 
-def empty_dense(capacity: int, n_features: int, seed: int, *, means: bool) -> DenseBuffer:
+def empty_dense(least: int, room: int, n_features: int, seed: int, *, means: bool) -> DenseBuffer:
     """Make empty buffers for dense rows; `seed` is any positive 64-bit number."""
-    rows, mean_rows = np.zeros((2, capacity, n_features)), np.zeros((2, n_features if means else 0))
-    return DenseBuffer(rows, mean_rows, *_counters(seed))
+    rows, mean_rows = np.zeros((2, room, n_features)), np.zeros((2, n_features if means else 0))
+    return DenseBuffer(rows, mean_rows, *_counters(least, room, seed))
 
 
-def empty_sparse(capacity: int, seed: int) -> SparseBuffer:
+def empty_sparse(least: int, room: int, seed: int) -> SparseBuffer:
     """Make empty buffers for sparse rows."""
-    values, indices = np.zeros((2, capacity, 0)), np.zeros((2, capacity, 0), np.int32)
-    return SparseBuffer(values, indices, np.zeros((2, capacity), np.int64), *_counters(seed))
+    values, indices = np.zeros((2, room, 0)), np.zeros((2, room, 0), np.int32)
+    length = np.zeros((2, room), np.int64)
+    return SparseBuffer(values, indices, length, *_counters(least, room, seed))
 
 
 def widened(buffer: SparseBuffer, width: int) -> SparseBuffer:
@@ -81,50 +93,97 @@ def widened(buffer: SparseBuffer, width: int) -> SparseBuffer:
     return SparseBuffer(values, indices, *(array.copy() for array in buffer[2:]))
 
 
+def filled(buffer: DenseBuffer | SparseBuffer) -> np.ndarray:
+    """Say of each slot (2, M) whether it is filled."""
+    slots = np.arange(buffer.came.shape[1])
+    return (slots - buffer.oldest[:, None]) % slots.size < buffer.size[:, None]  # type: ignore[no-any-return]
+
+
 def with_room(
-    buffer: DenseBuffer | SparseBuffer, capacity: int, *, reservoir: bool
+    buffer: DenseBuffer | SparseBuffer, least: int, room: int, *, reservoir: bool
 ) -> DenseBuffer | SparseBuffer:
-    """Return a buffer with room for `capacity` rows of each class, with the latest rows that it has.
+    """Return a buffer that keeps `least` rows of each class and has room for more, with the latest that it has.
 
     Of a reservoir they are those of the first slots, which are as uniform a sample as all. With more room
     it would be none: the next rows would come in at once.
     """
-    before = buffer[0].shape[1]
-    if before == capacity or (before < capacity and reservoir):
+    before = buffer.came.shape[1]
+    if (before, buffer.least[0]) == (room, least) or (before < room and reservoir):
         return buffer
-    size, slots = np.minimum(buffer.size, capacity), np.arange(min(before, capacity))
+    return latest(buffer, least, room, reservoir=reservoir)
+
+
+def latest(
+    buffer: DenseBuffer | SparseBuffer, least: int, room: int, *, reservoir: bool
+) -> DenseBuffer | SparseBuffer:
+    """Return a buffer with as many of the rows of another as a window, or a reservoir, would hold."""
+    before, ages = buffer.came.shape[1], []
+    for label in range(2):
+        slots = buffer.oldest[label] + np.arange(buffer.size[label])
+        ages.append(buffer.came[label, slots % before])
+    begin = min(own[-least] if own.size >= least else 0 for own in ages)
+    size = np.array([min((own >= begin).sum(), room) for own in ages])
+    slots = np.arange(min(before, room))
     skipped = 0 if reservoir else buffer.oldest + buffer.size - size
     held = (slots + np.reshape(skipped, (-1, 1))) % before
-    changed = {}
-    for name in {"rows", "values", "indices", "length"} & set(buffer._fields):
+    changed = {"least": np.array([least]), "size": size, "oldest": np.zeros(2, np.int64)}
+    for name in {"rows", "values", "indices", "length", "came"} & set(buffer._fields):
         array = getattr(buffer, name)
-        changed[name] = np.zeros((2, capacity, *array.shape[2:]), array.dtype)
+        changed[name] = np.zeros((2, room, *array.shape[2:]), array.dtype)
         changed[name][:, : slots.size] = array[[[0], [1]], held]
-    return buffer._replace(size=size, oldest=np.zeros(2, np.int64), **changed)
+    return buffer._replace(**changed)
 
 
 @jit
-def choose_slot(buffer, label, capacity, reservoir):
+def choose_slot(buffer, label, reservoir):
     """Choose the slot for a row just counted in `seen`; -1 if it is not kept."""
-    size = buffer.size[label]
-    if size < capacity:
-        buffer.size[label] = size + 1
-        return size
+    size, room = buffer.size[label], buffer.came.shape[1]
     if reservoir:
-        # One draw does both: it is below `capacity` with probability capacity / seen, and then
+        if size < room:
+            buffer.size[label] = size + 1
+            return size
+        # One draw does both: it is below `room` with probability room / seen, and then
         # it is a uniformly random slot.
         drawn = int(uniform(buffer.random) * buffer.seen[label])
-        return drawn if drawn < capacity else -1
-    slot = buffer.oldest[label]
-    buffer.oldest[label] = (slot + 1) % capacity
+        return drawn if drawn < room else -1
+    slot = _wrapped(buffer.oldest[label] + size, room)
+    if size == room:
+        buffer.oldest[label] = _wrapped(slot + 1, room)
+    else:
+        buffer.size[label] = size + 1
+    buffer.came[label, slot] = buffer.seen[0] + buffer.seen[1]
+    if buffer.least[0] < room:
+        _close_window(buffer)
     return slot
+
+
+@jit
+def _wrapped(slot, room):
+    """Return a slot of a queue, which goes on at its first slot after the last."""
+    return slot - room if slot >= room else slot
+
+
+@jit
+def _close_window(buffer):
+    """Let rows go that came before the latest `least` of either class."""
+    least, room, begin = buffer.least[0], buffer.came.shape[1], buffer.seen[0] + buffer.seen[1]
+    for label in range(2):
+        if buffer.size[label] < least:
+            return
+        first = _wrapped(buffer.oldest[label] + buffer.size[label] - least, room)
+        begin = min(begin, buffer.came[label, first])
+    for label in range(2):
+        size, oldest = buffer.size[label], buffer.oldest[label]
+        while size > least and buffer.came[label, oldest] < begin:
+            size, oldest = size - 1, _wrapped(oldest + 1, room)
+        buffer.size[label], buffer.oldest[label] = size, oldest
 
 
 @jit
 def store(buffer, label, x, reservoir):
     """Count a dense row and offer it to the buffer of its class; return its slot or -1."""
     buffer.seen[label] += 1
-    slot = choose_slot(buffer, label, buffer.rows.shape[1], reservoir)
+    slot = choose_slot(buffer, label, reservoir)
     if slot >= 0:
         for i in range(x.size):
             buffer.rows[label, slot, i] = x[i]
@@ -135,7 +194,7 @@ def store(buffer, label, x, reservoir):
 def store_sparse(buffer, label, indices, values, reservoir):
     """Count a sparse row and offer it to the buffer of its class; return its slot or -1."""
     buffer.seen[label] += 1
-    slot = choose_slot(buffer, label, buffer.length.shape[1], reservoir)
+    slot = choose_slot(buffer, label, reservoir)
     if slot >= 0:
         buffer.length[label, slot] = values.size
         for k in range(values.size):

@@ -143,7 +143,8 @@ def learn(X, labels, weights, order, buffer, model, parameters, trail):
     if measured:
         centre(X, order, origin)
         for label in range(2):
-            for slot in range(buffer.size[label]):
+            for k in range(buffer.size[label]):
+                slot = (buffer.oldest[label] + k) % capacity
                 norms[label, slot] = _norm(model.G, buffer.rows[label, slot], origin)
     at = 0
     for row in order:

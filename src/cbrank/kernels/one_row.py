@@ -142,15 +142,25 @@ def _is_same(copied, buffer):
 @jit
 def _copy_buffer(buffer, d, copied):
     for label in range(2):
-        copied.size[label] = buffer.size[label]
-        copied.oldest[label] = buffer.oldest[label]
         copied.seen[label] = buffer.seen[label]
         for i in range(d):
             copied.means[label, i] = buffer.means[label, i]
-        for slot in range(buffer.size[label]):
-            for place in (slot, slot + buffer.rows.shape[1]):
+        room = buffer.came.shape[1]
+        for k in range(buffer.size[label]):
+            slot = (buffer.oldest[label] + k) % room
+            copied.came[label, slot] = buffer.came[label, slot]
+            for place in (slot, slot + room):
                 for i in range(d):
                     copied.rows[label, place, i] = buffer.rows[label, slot, i]
+    copied.least[0] = buffer.least[0]
+    _copy_places(buffer, copied)
+
+
+@jit
+def _copy_places(buffer, copied):
+    """Let the copy of a buffer hold the rows in the slots that the buffer does."""
+    for label in range(2):
+        copied.size[label], copied.oldest[label] = buffer.size[label], buffer.oldest[label]
     copied.random[0] = buffer.random[0]
 
 
@@ -260,8 +270,8 @@ def learn(address: int, label: int, may_end: bool) -> int:
     remember(X[0], label, copied, trail)
     for place in range(learners):
         # Each stores the row anew, in the same slot: what a sweep meets is of the other class.
-        copied.size[label], copied.oldest[label] = buffer.size[label], buffer.oldest[label]
-        copied.seen[label], copied.random[0] = buffer.seen[label], buffer.random[0]
+        _copy_places(buffer, copied)
+        copied.seen[label] = buffer.seen[label]
         _teach(table, place, X, label, settings, copied)
     witness(trail, 0, row, label, buffer)
     store(buffer, label, row, settings[RESERVOIR] != 0.0)

@@ -11,7 +11,7 @@ from cbrank.kernels._simd import WIDTH
 # readouts, of room for notes, of `SETTINGS` and of the operating `POINT`; of a copy of the buffer and of
 # the row to learn; then sizes; then for each learner addresses of what its sweeps work on.
 BUFFER, MODEL, RECORD, OTHERS, NUMBERS, MIX, NOTES, SETTINGS, POINT, COPIED, ROW, SIZES = (
-    0, 6, 10, 27, 31, 32, 33, 34, 35, 36, 42, 43,
+    0, 8, 12, 29, 33, 34, 35, 36, 37, 38, 46, 47,
 )  # fmt: skip
 FEATURES, CAPACITY, SLOTS, LEARNERS, ROOM, BY_MEANS, PADDED = range(SIZES, SIZES + 7)
 WORK = SIZES + 7
@@ -36,7 +36,8 @@ def copies(n_features: int, capacity: int) -> list[np.ndarray]:
     """Return room for a copy of a buffer, as a ring, all zero, which no buffer is, and for a row."""
     D, counts = padded_length(n_features), [np.zeros(2, np.int64) for _ in range(3)]
     rows, means, row = _aligned(2 * ring_slots(capacity), D), _aligned(2, D), _aligned(1, D)
-    return [rows, means, *counts, np.zeros(1, np.uint64), row]
+    came, least = np.zeros((2, capacity), np.int64), np.zeros(1, np.int64)
+    return [rows, means, *counts, np.zeros(1, np.uint64), came, least, row]
 
 
 def workspace(n_features: int, capacity: int) -> list[np.ndarray]:

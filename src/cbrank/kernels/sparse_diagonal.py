@@ -320,7 +320,8 @@ def _look(features, buffer, label, slot, known, shift, drift):
 @outlined_jit
 def _look_at_all(features, buffer, label, known, shift, drift):
     """Compute what is known of the buffered rows of a class anew; the table must be up to date."""
-    for slot in range(buffer.size[label]):
+    for k in range(buffer.size[label]):
+        slot = (buffer.oldest[label] + k) % known.norm.shape[1]
         _look(features, buffer, label, slot, known, shift, drift)
     known.ready[label] = True
 

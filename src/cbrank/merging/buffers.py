@@ -20,8 +20,8 @@ def merged(buffers: Sequence[Any], prior: Any, *, reservoir: bool) -> Any:
     sources = _equally_long(sources, reservoir)
     random = np.random.default_rng([int(source.random[0]) for source in sources])
     whole = type(sources[0])(*(np.zeros_like(array) for array in sources[0]))
-    whole.random[0] = random.integers(1, 2**63)
-    capacity = whole[0].shape[1]
+    whole.random[0], whole.least[0] = random.integers(1, 2**63), sources[0].least[0]
+    capacity, before = whole.came.shape[1], _rows_before(sources, prior)
     for label in range(2):
         held = [_slots(source, label) for source in sources]
         came = np.array([source.seen[label] for source in sources])
@@ -40,9 +40,11 @@ def merged(buffers: Sequence[Any], prior: Any, *, reservoir: bool) -> Any:
         if "means" in whole._fields:
             whole.means[label] = _mean_rows(buffers, label, known)
         for slot, (place, old) in enumerate(kept):
+            if not reservoir:
+                whole.came[label, slot] = before[place] + sources[place].came[label, old]
             for field in _OF_ROWS.intersection(whole._fields):
                 getattr(whole, field)[label, slot] = getattr(sources[place], field)[label, old]
-    return whole
+    return kernels.buffers.latest(whole, int(whole.least[0]), capacity, reservoir=reservoir)
 
 
 def _equally_wide(buffers: list[Any]) -> list[Any]:
@@ -54,8 +56,17 @@ def _equally_wide(buffers: list[Any]) -> list[Any]:
 
 def _equally_long(buffers: list[Any], reservoir: bool) -> list[Any]:
     """Return buffers of as many slots as the shortest has."""
-    fewest = min(buffer[0].shape[1] for buffer in buffers)
-    return [kernels.buffers.with_room(buffer, fewest, reservoir=reservoir) for buffer in buffers]
+    kept = min((int(buffer.least[0]), buffer.came.shape[1]) for buffer in buffers)
+    return [kernels.buffers.with_room(buffer, *kept, reservoir=reservoir) for buffer in buffers]
+
+
+def _rows_before(sources: list[Any], prior: Any) -> list[int]:
+    """Return how many rows of other sources come before those of each, if all come one after another."""
+    rows = [int(source.seen.sum()) for source in sources]
+    known = 0 if prior is None else rows[0]
+    since = [rows[0], *(count - known for count in rows[1:])]
+    own = [0, *(known for _ in rows[1:])]
+    return [sum(since[:place]) - less for place, less in enumerate(own)]
 
 
 def _mean_rows(buffers: Sequence[Any], label: int, known: int) -> Any:

@@ -14,7 +14,7 @@ from scipy.special import ndtr, ndtri
 from cbrank import kernels
 from cbrank.arrays import read_only
 from cbrank.estimator import check_is_fitted
-from cbrank.parameters import BUFFER_SIZES, CBR, Table
+from cbrank.parameters import BUFFER_SIZES, CBR, Table, room_for
 from cbrank.rankers import halving, record, single
 from cbrank.rankers.base import DENSE_BLOCK, Batch, Ranker
 from cbrank.rankers.halving import Halving
@@ -159,7 +159,7 @@ class CBRanker(Ranker):
 
     def _learns_in_blocks(self) -> bool:
         wide = self._model.mu.size >= kernels.blocked.WORTHWHILE
-        return bool(wide and self._buffer.rows.shape[1] >= kernels.blocked.FEWEST)
+        return bool(wide and self._buffer.least[0] >= kernels.blocked.FEWEST)
 
     def _set_up(
         self, n_features: int, classes: NDArray[Any], sparse: bool, random: np.random.RandomState
@@ -215,10 +215,13 @@ class CBRanker(Ranker):
         """Return how many learners began, each with a C of its own: nine in files of version 0.1.0."""
         return len(np.unique(self._halving.C[: self._halving.forgetful]))
 
-    def _capacity(self) -> int:
+    def _rows_kept(self, n_features: int) -> tuple[int, int]:
         if self.buffer_size != "auto":
-            return int(self.buffer_size)
-        return BUFFER_SIZES[0 if self.C == "auto" else 1][-1]
+            return super()._rows_kept(n_features)
+        if self.C != "auto":
+            return (BUFFER_SIZES[1][-1],) * 2
+        kept = BUFFER_SIZES[0][-1]
+        return kept, kept if self.policy == "reservoir" else room_for(kept, n_features)
 
     def _record_shape(self) -> tuple[int, int, int]:
         if self.C != "auto":

@@ -26,6 +26,15 @@ _LEADS = 1.0
 _FARTHEST = 20.0  # distances of the classes that a buffered row may be off the midpoint
 
 
+def with_window(arrays: Arrays) -> Arrays:
+    """Return arrays of a buffer that tell when rows came, if they do not: as long ago as can be."""
+    rows = arrays.get("buffer.rows", arrays.get("buffer.values"))
+    if rows is None or rows.ndim < 2 or "buffer.came" in arrays:
+        return arrays
+    came, least = np.zeros(rows.shape[:2], np.int64), np.array([rows.shape[1]])
+    return arrays | {"buffer.came": came, "buffer.least": least}
+
+
 def is_earlier(arrays: Arrays) -> bool:
     """Say whether these are the arrays of a ranker of version 0.1.0."""
     return not any(name.startswith("record.") for name in arrays)

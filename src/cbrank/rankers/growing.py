@@ -154,10 +154,11 @@ def fill_crosses(ranker: "TabularRanker", buffer: Any, crosses: list[Any]) -> No
     products = Products(crosses)
     if not products.features.size:
         return
-    for label, size in enumerate(buffer.size.tolist()):
-        if size:
-            found = products.of(buffer.rows[label, :size])
-            buffer.rows[label, :size, products.features] = found.T
+    for label, held in enumerate(kernels.buffers.filled(buffer)):
+        if held.any():
+            slots = np.flatnonzero(held)
+            found = products.of(buffer.rows[label, slots])
+            buffer.rows[label, slots[:, None], products.features] = found
             if buffer.means.size:  # a diagonal covariance needs none
                 buffer.means[label, products.features] = found.mean(axis=0)
 

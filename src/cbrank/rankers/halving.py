@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbrank import kernels
-from cbrank.parameters import ASLEEP, buffer_size_after
+from cbrank.parameters import ASLEEP, buffer_size_after, room_for
 from cbrank.rankers import record
 from cbrank.rankers.parts import assign, to_its_end, uninterrupted
 
@@ -278,13 +278,19 @@ def _exchange(leading: Any, other: Any) -> list[Any]:
 
 
 def _buffer(ranker: "CBRanker", steady: bool) -> Any:
-    """Return the buffer, with room for as many rows as are wanted now if its size is "auto"."""
+    """Return the buffer, with room for as many rows as are wanted now if its size is "auto".
+
+    With a number for C it is the paper's, and where rows come in random order it need be no window.
+    """
     if ranker.buffer_size != "auto":
         return ranker._buffer
     seen, weights = ranker._buffer.seen, int(np.count_nonzero(ranker._record.held))
     wanted = buffer_size_after(int(seen.sum()), int(seen.min()), weights, steady=steady)
-    kept, reservoir = min(wanted, ranker._capacity()), ranker.policy == "reservoir"
-    return kernels.buffers.with_room(ranker._buffer, kept, reservoir=reservoir)
+    width, reservoir = ranker._record.held.size, ranker.policy == "reservoir"
+    kept = min(wanted, ranker._rows_kept(width)[0])
+    plain = ranker.C != "auto" or reservoir or record.shuffled(ranker._record)
+    room = kept if plain else room_for(kept, width)
+    return kernels.buffers.with_room(ranker._buffer, kept, room, reservoir=reservoir)
 
 
 def _is_steady(measured: record.Record, halving: Halving, leader: int) -> bool:

@@ -312,12 +312,10 @@ class LinearScorer(ClassifierMixin, Estimator, metaclass=ABCMeta):
 
     def _rows_of(self, buffer: Any) -> tuple[NDArray[np.int64], Any]:
         """Return the labels of a buffer's rows, and the rows, while another thread may fill it."""
-        sizes = buffer.size.copy()
-        labels = np.repeat([0, 1], sizes)
+        held = kernels.buffers.filled(buffer)
+        labels = np.repeat([0, 1], held.sum(axis=1))
         if "rows" in buffer._fields:
-            held = zip(buffer.rows, sizes, strict=True)
-            return labels, np.concatenate([rows[:size] for rows, size in held])
-        held = np.arange(buffer.length.shape[1]) < sizes[:, None]
+            return labels, buffer.rows[held]
         length, begin = buffer.length[held], np.flatnonzero(held) * buffer.values.shape[2]
         indptr = np.concatenate([[0], np.cumsum(length)])
         at = np.arange(indptr[-1]) + np.repeat(begin - indptr[:-1], length)

@@ -31,7 +31,7 @@ _NUMBERS = "fiub"  # kinds of numbers that become float64 without a word
 # Types of the arrays of a buffer, a model, a record up to its `learned`, of other models and of what
 # a session adds itself.
 _TYPES = {"f": _FLOAT, "i": np.dtype(np.int64), "u": np.dtype(np.uint64), "b": np.dtype(np.bool_)}
-_KINDS = "ffiiiu" + "fffi" + "ffffffiiffffffffi" + "fffi" + "iffff" + "ffiiiuf"
+_KINDS = "ffiiiuii" + "fffi" + "ffffffiiffffffffi" + "fffi" + "iffff" + "ffiiiuiif"
 
 
 class Session:

@@ -19,7 +19,7 @@ from cbrank import kernels
 from cbrank.locking import Owner
 from cbrank.parameters import Table, documented
 from cbrank.rankers import checks, record, state_checks
-from cbrank.rankers.earlier import is_earlier, of_now, take_up
+from cbrank.rankers.earlier import is_earlier, of_now, take_up, with_window
 from cbrank.rankers.scorer import LinearScorer
 from cbrank.rankers.state_checks import Arrays, Facts
 
@@ -77,9 +77,10 @@ class Stateful(Owner, LinearScorer):
     def _needs_matrix(self) -> bool:
         return False
 
-    def _capacity(self) -> int:
-        """Return how many rows the buffer of a class has room for when a stream begins."""
-        return int(getattr(self, "buffer_size", _LAST_ROWS))
+    def _rows_kept(self, n_features: int) -> tuple[int, int]:  # noqa: ARG002
+        """Return how many rows of each class are kept when a stream begins, and for how many there is room."""
+        kept = int(getattr(self, "buffer_size", _LAST_ROWS))
+        return kept, kept
 
     def _record_shape(self) -> tuple[int, int, int]:
         """Return how many learners there may be, how many begin, and how many readouts each has."""
@@ -133,15 +134,15 @@ class Stateful(Owner, LinearScorer):
         self, n_features: int, classes: NDArray[Any], sparse: bool, random: np.random.RandomState
     ) -> None:
         seed = int(random.randint(1, 2**31 - 1)) * 2**31 + int(random.randint(2**31 - 1))
-        capacity = self._capacity()
+        kept = self._rows_kept(n_features)
         self._sparse = sparse and not self.takes_dense_rows()
         self._intercept = None
         self._model = self._new_model(n_features)
         if self._sparse:
-            self._buffer = kernels.buffers.empty_sparse(capacity, seed)
+            self._buffer = kernels.buffers.empty_sparse(*kept, seed)
         else:
             means = self.takes_dense_rows()
-            self._buffer = kernels.buffers.empty_dense(capacity, n_features, seed, means=means)
+            self._buffer = kernels.buffers.empty_dense(*kept, n_features, seed, means=means)
         means = self.takes_dense_rows()
         self._record = record.begin(n_features, *self._record_shape(), means=means)
         known = self.get_params(deep=False)
@@ -177,8 +178,8 @@ class Stateful(Owner, LinearScorer):
         if self._sparse:  # a copy, for the old buffer goes with the old model
             buffer = self._buffer._make(map(np.copy, self._buffer))
         else:
-            capacity, means = self._buffer.rows.shape[1], self.takes_dense_rows()
-            fresh = kernels.buffers.empty_dense(capacity, n_features, 1, means=means)
+            room, means = self._buffer.rows.shape[1], self.takes_dense_rows()
+            fresh = kernels.buffers.empty_dense(room, room, n_features, 1, means=means)
             buffer = refilled(fresh, self._buffer)
         model = refilled(self._new_model(n_features), self._model)
         wide = {name: np.zeros(n_features) for name in ("held", "origin")}
@@ -311,7 +312,7 @@ class Stateful(Owner, LinearScorer):
         ValueError
             If the arrays and facts are not those of a sound ranker.
         """
-        earlier = is_earlier(arrays)
+        earlier, arrays = is_earlier(arrays), with_window(arrays)
         if earlier:
             arrays, facts = of_now(cls, arrays, facts)
         ranker = cls.check_state(arrays, facts)
@@ -344,6 +345,7 @@ class Stateful(Owner, LinearScorer):
         ValueError
             If the arrays and facts are not those of a sound ranker.
         """
+        arrays = with_window(arrays)
         if is_earlier(arrays):
             arrays, facts = of_now(cls, arrays, facts)
         sparse, n_features = facts["sparse"], facts["n_features"]

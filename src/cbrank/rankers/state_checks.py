@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cbrank.parameters import buffer_sizes
+from cbrank.parameters import is_buffer
 from cbrank.rankers import record
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _CHANGING_AXES: dict[str, dict[str, dict[int, str]]] = {
 # Files of format 1 have it too.
 _KEPT = {"features": 3}
 
-_OF_SLOTS = {"rows", "values", "indices", "length"}  # arrays of a buffer by class and slot
+_OF_SLOTS = {"rows", "values", "indices", "length", "came"}  # arrays of a buffer by class and slot
 _MANY = 2**52  # more rows or pairs than any stream has, and no rounding in floating point
 _SMALL = 2  # size of small rankers
 _FARTHEST_REACH = 2  # kinds of features beyond the first: bends and crosses
@@ -173,7 +173,7 @@ def _refuse_misfits(arrays: Arrays, ranker: "Stateful", shapes: Shapes) -> None:
     for (part, which), found in lengths.items():
         if len(found) > 1:
             raise ValueError(f"the arrays of its {part} are not equally long")
-        if which == "slots" and not found <= buffer_sizes():
+        if which == "slots" and not is_buffer(int(arrays["buffer.least"][0]), min(found)):
             raise ValueError(f"its {part} has room for {min(found)} rows, which no ranker gives it")
 
 
@@ -318,6 +318,8 @@ def _refuse_bad_buffer(buffer: Arrays, n_features: int) -> None:
     for field, limit in limits.items():
         if field in buffer and (buffer[field] > limit).any():
             raise ValueError(f"buffer.{field} points beyond the buffer")
+    if not 1 <= buffer["least"][0] <= capacity:
+        raise ValueError("its buffer keeps more rows than it has room for, or none")
     if ((buffer["size"] == 0) & (buffer["seen"] > 0)).any():
         raise ValueError("its buffer lost rows that it has seen")
     if "indices" in buffer:
