@@ -26,16 +26,21 @@ LARGE = ["spambase", "magic04", "covtype", "cod-rna"]
 # Rows to label next -------------------------------------------------------------------------------
 
 
-def distance(ranker, X):
-    """Return the distance of scores from the threshold, whatever their deviations."""
-    return standardized_margin(ranker, X) * ranker.decision_function(X, return_std=True)[1]
+def from_even(ranker, X):
+    """Return the distance of scores from even odds, whatever their deviations."""
+    return np.abs(ranker.decision_function(X) - ranker.even_odds())
+
+
+def uncertain(ranker, X):
+    """Return that distance in standard deviations, by which `most_uncertain` goes."""
+    return from_even(ranker, X) / ranker.decision_function(X, return_std=True)[1]
 
 
 CHOICES = {  # by which measure, and how many of the rows; the others at random
-    "random": (standardized_margin, 0),
-    "most uncertain": (standardized_margin, BATCH),
-    "half most uncertain": (standardized_margin, BATCH // 2),
-    "half nearest": (distance, BATCH // 2),
+    "random": (uncertain, 0),
+    "most uncertain": (uncertain, BATCH),
+    "half most uncertain": (uncertain, BATCH // 2),
+    "half nearest": (from_even, BATCH // 2),
 }
 
 
@@ -82,6 +87,11 @@ def label_row(name, imbalance):
 
 
 # Abstaining ---------------------------------------------------------------------------------------
+
+
+def distance(ranker, X):
+    """Return the distance of scores from the operating point, whatever their deviations."""
+    return np.abs(ranker.decision_function(X))
 
 
 def kept(X, y, seed):

@@ -40,10 +40,47 @@ def test_it_goes_with_the_probability_that_the_command_line_tells(ranker, german
 
 
 def test_the_most_uncertain_come_first(ranker, german):
-    sure = standardized_margin(ranker, german[0])
+    scores, deviations = ranker.decision_function(german[0], return_std=True)
+    sure = np.abs(scores - ranker.even_odds()) / deviations
     chosen = most_uncertain(ranker, german[0], 7)
     assert sure[chosen].tolist() == sorted(sure)[:7]
     assert most_uncertain(ranker, german[0][:3], 7).size == 3
+
+
+@pytest.mark.parametrize("point", ["balanced", "accuracy"])
+@pytest.mark.parametrize("weight", [None, "balanced", {1: 5.0}])
+@pytest.mark.parametrize("learn", ["fit", "partial_fit"])
+def test_odds_are_even_where_the_probability_is_one_half(learn, weight, point, german):
+    X, y = german
+    weight = dict.fromkeys(np.unique(y)[1:], 5.0) if isinstance(weight, dict) else weight
+    ranker = CBRanker(random_state=0, class_weight=weight, operating_point=point)
+    getattr(ranker, learn)(X[:700], y[:700])
+    above = ranker.decision_function(X) > ranker.even_odds()
+    np.testing.assert_array_equal(above, ranker.predict_proba(X)[:, 1] > 0.5)
+    assert above.any()
+    assert not above.all()
+
+
+def positives_found(seed, uncertain):
+    """Return how many rows of a rare class are found if so many of ten to label are the most uncertain."""
+    X, y = real("segment")
+    random = np.random.RandomState(seed)
+    negative = random.permutation(np.flatnonzero(y == 0))
+    pool = np.append(random.permutation(np.flatnonzero(y == 1))[:20], negative)
+    labelled = np.append(pool[:3], pool[-17:])
+    ranker, pool = CBRanker(random_state=0).fit(X[labelled], y[labelled]), pool[3:-17]
+    for _ in range(12):
+        chosen = pool[most_uncertain(ranker, X[pool], uncertain)]
+        others = random.permutation(np.setdiff1d(pool, chosen))[: 10 - uncertain]
+        chosen = np.append(chosen, others)
+        ranker.partial_fit(X[chosen], y[chosen])
+        pool = np.setdiff1d(pool, chosen)
+    return ranker.n_seen_[1] - 3
+
+
+def test_rows_of_a_rare_class_are_found():
+    chance, half = (sum(positives_found(seed, n) for seed in range(4)) for n in (0, 5))
+    assert half > 2 * chance
 
 
 def test_a_row_that_says_nothing_is_the_most_uncertain(ranker, german):

@@ -33,7 +33,7 @@ def split(seed):
 # Ten at a time
 # -------------
 # :func:`~cbrank.uncertainty.most_uncertain` returns the rows whose scores are the fewest standard
-# deviations away from the operating point. Half of each ten are such rows; the other half are random, so that the
+# deviations away from even odds. Half of each ten are such rows; the other half are random, so that the
 # ranker does not see rows of one kind only.
 
 

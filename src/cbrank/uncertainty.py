@@ -13,6 +13,8 @@ from cbrank.rankers.cbr import CBRanker
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+Floats = NDArray[np.float64]
+
 __all__ = ["most_uncertain", "plot_weights", "standardized_margin"]
 
 
@@ -36,7 +38,7 @@ def standardized_margin(ranker: CBRanker, X: Any) -> NDArray[np.float64]:
 
     See Also
     --------
-    most_uncertain : The rows that this is smallest for.
+    most_uncertain : The rows to label next.
 
     Examples
     --------
@@ -51,6 +53,12 @@ def standardized_margin(ranker: CBRanker, X: Any) -> NDArray[np.float64]:
     >>> float(right.mean().round(2)), float(right[kept].mean().round(2))
     (0.74, 0.79)
     """
+    scores, deviations = _scores_of_both_classes(ranker, X)
+    return _in_deviations(scores, deviations)
+
+
+def _scores_of_both_classes(ranker: CBRanker, X: Any) -> tuple[Floats, Floats]:
+    """Return scores and deviations of a ranker that knows what tells the classes apart."""
     if not isinstance(ranker, CBRanker):
         raise ValueError(  # noqa: TRY004
             f"{type(ranker).__name__} keeps no confidence: use a CBRanker."
@@ -58,18 +66,21 @@ def standardized_margin(ranker: CBRanker, X: Any) -> NDArray[np.float64]:
     scores, deviations = ranker.decision_function(X, return_std=True)
     if not ranker.n_seen_.all():
         raise ValueError("The ranker has seen one class only, so it has no operating point yet.")
-    off = np.abs(scores)
-    sure: NDArray[np.float64] = np.zeros_like(off)
-    np.divide(off, deviations, out=sure, where=deviations > 0.0)
-    return sure
+    return scores, deviations
+
+
+def _in_deviations(distances: Floats, deviations: Floats) -> Floats:
+    return np.divide(
+        np.abs(distances), deviations, out=np.zeros_like(distances), where=deviations > 0.0
+    )
 
 
 def most_uncertain(ranker: CBRanker, X: Any, n: int) -> NDArray[np.int64]:
     """Return which rows the ranker is least sure of: those to label next.
 
-    Let about half of the rows to label be others, chosen at random: rows that are all alike would
-    teach the ranker little about the rest. With a rare class this finds its rows many times as
-    often as chance does.
+    Their scores are the fewest standard deviations away from even odds. Let about half of the rows to label
+    be others, chosen at random: rows that are all alike would teach the ranker little about the rest. With a
+    rare class this mostly finds more of its rows than chance does.
 
     Parameters
     ----------
@@ -87,7 +98,7 @@ def most_uncertain(ranker: CBRanker, X: Any, n: int) -> NDArray[np.int64]:
 
     See Also
     --------
-    standardized_margin : How sure the ranker is of each row.
+    standardized_margin : How sure the ranker is of its decision on each row.
 
     Examples
     --------
@@ -99,7 +110,8 @@ def most_uncertain(ranker: CBRanker, X: Any, n: int) -> NDArray[np.int64]:
     """
     if operator.index(n) < 0:
         raise ValueError(f"n must be 0 or more, got {n}.")
-    return np.argsort(standardized_margin(ranker, X), kind="stable")[:n]
+    scores, deviations = _scores_of_both_classes(ranker, X)
+    return np.argsort(_in_deviations(scores - ranker.even_odds(), deviations), kind="stable")[:n]
 
 
 def plot_weights(ranker: CBRanker, n: int = 20, ax: "Axes | None" = None) -> "Axes":

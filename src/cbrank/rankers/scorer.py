@@ -262,16 +262,41 @@ class LinearScorer(ClassifierMixin, Estimator, metaclass=ABCMeta):
 
     def _intercept_at(self, counts: NDArray[np.float64], seen: NDArray[np.int64]) -> float:
         """Return the intercept with which zero is where rows are called positive, by class counts."""
-        held, anchor, balanced = (
-            self._record,
-            self._served_anchor(),
-            self.operating_point == "balanced",
-        )
+        balanced = self.operating_point == "balanced"
+        return self._intercept_called(counts, self._costs(seen), balanced)
+
+    def _intercept_called(self, counts: Any, costs: Any, balanced: bool) -> float:
+        """Return the intercept with which zero is where costs and class counts call rows positive."""
+        held, anchor = self._record, self._served_anchor()
         place = kernels.calibration.place_called(
-            counts, self._costs(seen), balanced, self._trend(), held.shape, held.curve
+            counts, costs, balanced, self._trend(), held.shape, held.curve
         )
         intercept = -(anchor.middle + anchor.unit * place)
         return float(intercept) if np.isfinite(intercept) else 0.0
+
+    def even_odds(self) -> float:
+        """Return the score of `decision_function` at which a row is as likely positive as negative.
+
+        Returns
+        -------
+        float
+            Where `predict_proba` has one half. Zero is the operating point, which is another one if a class
+            is rarer.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from cbrank import CBRanker
+        >>> from cbrank.datasets import load
+        >>> X, y, facts = load("german")
+        >>> ranker = CBRanker(random_state=0).fit(X, y)
+        >>> above = ranker.decision_function(X) > ranker.even_odds()
+        >>> np.array_equal(above, ranker.predict_proba(X)[:, 1] > 0.5)
+        True
+        """
+        self._fitted("even_odds")
+        now = self._of_now()
+        return now._intercept_now() - now._intercept_called(np.ones(2), np.ones(2), False)
 
     def _costs(self, seen: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the costs of a wrong row of each class; a balanced point needs no balanced costs."""
