@@ -4,8 +4,9 @@
 
 Streams are real rows. *In order*: the rows of each day, a sixth of the set, come in the order of one of its columns;
 the mean over its first eight columns that have many values. *Beside three*: rows come in random order, and three
-columns that say nothing are added, which change slowly: one only rises, one is a wave, one a random walk. The others come in
-the order of time. Every 100 rows are scored and then learned from. The first number is the mean AUC of windows of
+columns that say nothing are added, which change slowly: one only rises, one is a wave, one a random walk. *Hours*, made
+up: five columns of noise that matter, and 24 of 0 and 1 for the hour of the day, which matters too; 30% of the rows are
+positive. The others come in the order of time. Every 100 rows are scored and then learned from. The first number is the mean AUC of windows of
 1,000 rows of what was served, by weights that were up to 100 rows old; the second is `progressive_auc_`, by weights that
 were up to 1,024 rows old.
 """
@@ -32,6 +33,7 @@ RULES: dict[str, dict[str, Any]] = {
     "up to 100 times as many of the commoner": {"_TIMES": 100, "_MOST_ROWS": 5000},
 }
 NAMES = ["spambase", "magic04", "cod-rna", "covtype"]
+HOURS = {"4 rows": 4, "60 rows": 60, "250 rows": 250}
 IN_TIME = {"elec": "1", "weather": "1", "covtype": ""}
 ROWS, COLUMNS, DAYS, CHUNK, WINDOW, LYING = 20_000, 8, 6, 100, 1000, 40_000
 
@@ -61,6 +63,12 @@ def stream(kind, name, column=0):
         share = np.arange(len(y)) / len(y)
         walk = np.cumsum(np.random.RandomState(1).standard_normal(len(y))) / np.sqrt(len(y))
         return np.column_stack([X, 10 * share, np.sin(40 * share), 7 * walk]), y
+    if kind == "hours":
+        random, hour = np.random.RandomState(0), np.arange(ROWS) // HOURS[name] % 24
+        worth, X = 1.5 * random.standard_normal(24), random.standard_normal((ROWS, 5))
+        odds = worth[hour] - 2.0 + 0.54 * X.sum(axis=1)
+        y = (random.random_sample(ROWS) < 1.0 / (1.0 + np.exp(-odds))).astype(np.int64)
+        return np.column_stack([X, np.eye(24)[hour]]), y
     if name == "covtype":
         X, y, _ = datasets.load(name)
         return X[:LYING], y[:LYING]
@@ -88,7 +96,7 @@ def measure(kind, name, column, rule):
 
 def main():
     kinds = [("in order", name) for name in NAMES] + [("beside three", name) for name in NAMES]
-    kinds += [("in time", name) for name in IN_TIME]
+    kinds += [("hours", name) for name in HOURS] + [("in time", name) for name in IN_TIME]
     tasks = [
         (kind, name, column, rule)
         for kind, name in kinds
@@ -105,7 +113,8 @@ def main():
                 each for task, each in found.items() if (*task[:2], task[3]) == (kind, name, rule)
             ]
             cells.append(" / ".join(f"{auc:.4f}" for auc in np.mean(own, axis=0)))
-        print(f"| {name}, {kind} | " + " | ".join(cells) + " |")
+        words = f"hours of {name}" if kind == "hours" else f"{name}, {kind}"
+        print(f"| {words} | " + " | ".join(cells) + " |")
     print(f"\ncbrank {cbrank.__version__}, NumPy {np.__version__}.")
 
 
