@@ -80,7 +80,7 @@ def most_uncertain(ranker: CBRanker, X: Any, n: int) -> NDArray[np.int64]:
 
     Their scores are the fewest standard deviations away from even odds. Let about half of the rows to label
     be others, chosen at random: rows that are all alike would teach the ranker little about the rest. With a
-    rare class this mostly finds more of its rows than chance does.
+    rare class this finds many times as many of its rows as chance does on some data, and as few on other.
 
     Parameters
     ----------

@@ -116,7 +116,7 @@ def with_room(
 def latest(
     buffer: DenseBuffer | SparseBuffer, least: int, room: int, *, reservoir: bool
 ) -> DenseBuffer | SparseBuffer:
-    """Return a buffer with as many of the rows of another as a window, or a reservoir, would hold."""
+    """Return a buffer with as many of the rows of another as a window (see `_close_window`), or a reservoir, holds."""
     before, ages = buffer.came.shape[1], []
     for label in range(2):
         slots = buffer.oldest[label] + np.arange(buffer.size[label])
