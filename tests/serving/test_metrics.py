@@ -17,7 +17,9 @@ from docs.make_metrics_table import table
 DOCS = Path(__file__).parents[2] / "docs"
 OPENMETRICS = {"accept": "application/openmetrics-text; version=1.0.0"}
 # What is a metric by another name, or none.
-ELSEWHERE = {"latencies", "refused", "labels_already", "labels_unknown", "labels_expired"}
+ELSEWHERE = {"latencies", "refused"} | {
+    f"labels_{reason}" for reason in ("already", "unknown", "expired", "discarded")
+}
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,11 @@ import pytest
 
 import cbrank
 from cbrank.serving.errors import Refused
+from cbrank.serving.jobs import CHUNK
 from cbrank.serving.replay import replay
-from cbrank.serving.service import Service
+from cbrank.serving.service import Once, Service
 from cbrank.serving.store import DATABASE, Store, StoreError
-from cbrank.serving.writer import CHUNK, Settings
+from cbrank.serving.writer import Settings
 from cbrank.streams import TableColumns, open_stream
 from cbrank.training import Model
 
@@ -252,7 +253,7 @@ def test_waiting_rows_are_bounded(serve):
         await service.answer(rows[:10], remember=True, ids=[*"abcdefghij"])
         full = await refusal(service.answer(rows[10:], remember=True))
         await service.learn_labels([(name, "no") for name in "abcdefghij"])
-        await service.answer(rows[10:], remember=True)  # ids that have their labels are forgotten
+        await service.answer(rows[10:15], remember=True)  # the rows are gone, their ids are not
         return full, service.counts.waiting_bytes
 
     full, size = serve(steps, wait_bytes=2500)
@@ -264,16 +265,16 @@ def test_waiting_rows_are_bounded(serve):
 
 
 def test_a_key_makes_a_request_count_once(serve):
-    rows = made_rows(2)
+    rows, shop = made_rows(2), Once("shop", "k")
 
     async def steps(service):
-        first = await service.learn(rows, key="k", who="shop")
-        both = await asyncio.gather(*(service.learn(rows, key="k", who="shop") for _ in range(3)))
-        other = await refusal(service.learn(rows[:1], key="k", who="shop"))
-        of_another = await service.learn(rows, key="k", who="bank")
-        scored = await service.answer(rows, remember=True, key="s")
-        again = await service.answer(rows, remember=True, key="s")
-        bad = await refusal(service.learn(rows, key="a b"))
+        first = await service.learn(rows, once=shop)
+        both = await asyncio.gather(*(service.learn(rows, once=shop) for _ in range(3)))
+        other = await refusal(service.learn(rows[:1], once=shop))
+        of_another = await service.learn(rows, once=Once("bank", "k"))
+        scored = await service.answer(rows, remember=True, once=Once(key="s"))
+        again = await service.answer(rows, remember=True, once=Once(key="s"))
+        bad = await refusal(service.learn(rows, once=Once(key="a b")))
         return first, both, other, of_another, scored, again, bad, service.counts
 
     first, both, other, of_another, scored, again, bad, counts = serve(steps)
@@ -287,7 +288,7 @@ def test_a_key_makes_a_request_count_once(serve):
 
 def test_a_key_counts_after_a_restart(serve):
     async def steps(service):
-        return await service.learn(made_rows(1), key="k")
+        return await service.learn(made_rows(1), once=Once(key="k"))
 
     first = serve(steps)
     assert serve(steps) == (first[0], True)
@@ -323,7 +324,7 @@ def test_a_store_that_cannot_be_written_stops_learning_and_not_scoring(serve, mo
     assert serve(learn) == {"learned": 3, "event": 4}
 
 
-@pytest.mark.parametrize("step", ["transaction", "ended", "set_fact", "size", "tidy"])
+@pytest.mark.parametrize("step", ["transaction", "next_end", "set_fact", "size", "tidy"])
 def test_whatever_fails_in_the_store_everybody_is_answered(serve, monkeypatch, step):
     rows = made_rows(3)
 
@@ -346,48 +347,83 @@ def _full(*_):
     raise sqlite3.OperationalError("database or disk is full")
 
 
-def test_rows_that_cannot_be_learned_change_nothing_and_fail_again_in_a_replay(
-    serve, monkeypatch, tmp_path
-):
-    rows = made_rows(2)
+@pytest.mark.parametrize("error", [ValueError, MemoryError])
+def test_a_request_that_cannot_be_learned_is_refused_alone(serve, monkeypatch, tmp_path, error):
+    rows = made_rows(130)
     learn_rows = Model.learn_rows
 
     def fail(model, X, y):
-        if (X.columns[0] == rows[0]["age"]).all():
-            raise ValueError("no such age")
-        learn_rows(model, X, y)
+        learn_rows(model, X, y)  # what fails may have changed the model
+        if (X.columns[0] == -7.0).any():
+            raise error
 
     monkeypatch.setattr(Model, "learn_rows", fail)
+    poison = [rows[0] | {"age": -7.0}, rows[1]]
 
     async def steps(service):
         before = await service.snapshot()
-        refused = await refusal(service.learn(rows[:1]))
+        alone = await refusal(service.learn(poison, once=Once(key="p")))
         assert await service.snapshot() == before
-        await service.learn(rows[1:])
-        return refused, await service.snapshot()
+        asked = [service.learn(rows[at : at + 10]) for at in range(0, 130, 10)]
+        asked.insert(5, service.learn(poison, once=Once(key="p")))
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        monkeypatch.setattr(Model, "learn_rows", learn_rows)
+        again = await service.learn(poison, once=Once(key="p"))
+        return alone, answers, again, await service.snapshot(), service.counts, service.stopped
 
-    refused, served = serve(steps, keep_events=True)
-    assert (refused.status, "no such age" in refused.sentence) == (503, True)
-    assert replay(tmp_path / "store")[0].to_bytes() == served
+    alone, answers, again, served, counts, stopped = serve(steps, keep_events=True)
+    assert alone.status == answers.pop(5).status == 503
+    assert "nothing of the request was stored" in alone.sentence
+    assert [said(answer)["learned"] for answer in answers] == [10] * 13
+    assert again[1] is False  # no answer was kept for what was not learned
+    assert (counts.rows_learned, counts.events, stopped) == (132, 132, None)
+    model, events = replay(tmp_path / "store")
+    assert (events, model.ranker.n_seen_.sum(), model.to_bytes()) == (132, 432, served)
 
 
-def test_what_nobody_foresaw_stops_learning_and_a_restart_learns_it(serve, monkeypatch):
+def test_a_default_label_that_cannot_be_learned_costs_no_other(serve, monkeypatch):
+    rows, learn_rows = made_rows(9), Model.learn_rows
+    rows[4]["age"] = -7.0
+
+    def fail(model, X, y):
+        if (X.columns[0] == -7.0).any():
+            raise MemoryError
+        learn_rows(model, X, y)
+
+    async def steps(service):
+        await service.answer(rows, remember=True)
+        with monkeypatch.context() as patch:
+            patch.setattr(Model, "learn_rows", fail)
+            async with asyncio.timeout(20):
+                while service.counts.waiting:
+                    await asyncio.sleep(0.05)
+        return service.counts, service.stopped
+
+    counts, stopped = serve(steps, wait=0.01, default_label="no")
+    assert (counts.defaulted, counts.expired, counts.rows_learned, stopped) == (8, 1, 8, None)
+
+
+def test_a_model_that_cannot_be_restored_stops_learning(serve, monkeypatch):
     rows = made_rows(2)
 
     async def learn(service):
+        before = await service.snapshot()
         with monkeypatch.context() as patch:
             patch.setattr(Model, "learn_rows", _out_of_memory)
+            patch.setattr(Store, "chunks", _out_of_memory)
             refused = await refusal(service.learn(rows))
-        return refused, service.stopped, await service.score(rows)
+            file = await refusal(service.snapshot())
+        return before, refused, file, service.stopped, await service.score(rows)
 
-    refused, stopped, scores = serve(learn)
-    assert (refused.status, "MemoryError" in refused.sentence, len(scores)) == (503, True, 2)
-    assert stopped == refused.sentence
+    before, refused, file, stopped, scores = serve(learn)
+    assert (refused.status, file.status, len(scores)) == (503, 503, 2)
+    assert "MemoryError" in refused.sentence
+    assert "restart" in stopped
 
     async def look(service):
-        return int(service.model.ranker.n_seen_.sum()), service.counts.events
+        return await service.snapshot(), service.counts.events
 
-    assert serve(look) == (302, 2)
+    assert serve(look) == (before, 0)
 
 
 def _out_of_memory(*_):

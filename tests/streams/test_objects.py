@@ -55,14 +55,14 @@ def test_keys_that_are_missing_are_gaps_and_others_are_left_out():
     columns_of(TABLE, columns)
     objects = Objects(columns)
     rows = [{"age": 5, "planet": "Mars"}, {"sum": -2, "city": True}, {"sum": 10**400, "age": None}]
-    objects.check(rows)
+    objects.features(rows)
     age, city, when, total = map(as_list, objects.features(rows).columns)
     np.testing.assert_array_equal(age, [5.0, np.nan, np.nan])
     np.testing.assert_array_equal(city, [np.nan, 1.0, np.nan])
     assert np.isnan(when).all()
     assert np.isnan(total).all()
     with pytest.raises(ValueError, match=r"row 1 has none of the model's columns: 'age', 'city'"):
-        objects.check([{"age": 1}, {"planet": "Mars"}])
+        objects.features([{"age": 1}, {"planet": "Mars"}])
 
 
 cells = st.one_of(
@@ -105,9 +105,9 @@ def test_numbers_and_categories():
     with pytest.raises(
         ValueError, match=r"row 0, column 'age': the value is missing.*row 1.*'x' is a word"
     ):
-        objects.check([{"city": "Oslo"}, {"age": "x"}])
+        objects.features([{"city": "Oslo"}, {"age": "x"}])
     with pytest.raises(ValueError, match="infinite"):
-        objects.check([{"age": 1e400}])
+        objects.features([{"age": 1e400}])
 
 
 def test_svmlight_features_by_index():
@@ -116,12 +116,12 @@ def test_svmlight_features_by_index():
     objects = Objects(columns)
     assert objects.label == "label"
     rows = [{"3": 2, "1": 5, "label": 1}, {"2": 6.0, "id": "a"}, {"9": 1}, {}]
-    objects.check(rows)
+    objects.features(rows)
     assert objects.features(rows).toarray().tolist() == [[5, 0, 2], [0, 6, 0], [0, 0, 0], [0, 0, 0]]
     assert objects.labels([{"label": 1}, {"label": "-1"}, {"label": True}]) == ["1", "-1", "1"]
     for key in ("0", "-1", "x", "1.5", "99999999999", "²"):
         with pytest.raises(ValueError, match=r"row 0: the key .* is no index"):
-            objects.check([{key: 1.0}])
+            objects.features([{key: 1.0}])
 
 
 def test_labels_are_those_of_the_model():

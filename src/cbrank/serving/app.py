@@ -15,6 +15,7 @@ from starlette.routing import BaseRoute
 from cbrank.serving import metrics, models, openapi, page, protocols
 from cbrank.serving.errors import INTERNAL, Refused
 from cbrank.serving.limits import Limits, refuse_too_deep
+from cbrank.serving.service import Once
 from cbrank.streams.objects import Row
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class App:
         self._refuse_large(asked.rows)
         scope["state"]["rows"] = len(asked.rows)
         return await self.service.answer(
-            asked.rows, remember=asked.remember, ids=asked.ids, **_once(scope)
+            asked.rows, remember=asked.remember, ids=asked.ids, once=_once(scope)
         )
 
     async def _learn(self, scope: Scope) -> tuple[bytes, bool]:
@@ -111,11 +112,11 @@ class App:
             self._refuse_many(len(asked.labels), "labels")
             scope["state"]["rows"] = len(asked.labels)
             pairs = [(one.id, one.label) for one in asked.labels]
-            return await self.service.learn_labels(pairs, **_once(scope))
+            return await self.service.learn_labels(pairs, once=_once(scope))
         rows: list[Row] = asked.rows
         self._refuse_large(rows)
         scope["state"]["rows"] = len(rows)
-        return await self.service.learn(rows, **_once(scope))
+        return await self.service.learn(rows, once=_once(scope))
 
     def _decoded(self, decoder: Any, scope: Scope) -> Any:
         body = scope["state"]["body"]
@@ -152,11 +153,11 @@ def _routes(service: "Service", limits: Limits) -> list[BaseRoute]:
     ]
 
 
-def _once(scope: Scope) -> dict[str, Any]:
-    """Return the key of a request, if it has one, and whose it is."""
+def _once(scope: Scope) -> Once:
+    """Return what tells a request from others: who asks, its key if it has one, method and path."""
     key = next((value for name, value in scope["headers"] if name == b"idempotency-key"), None)
     text = None if key is None else key.decode("latin-1")
-    return {"key": text, "who": scope["state"].get("who", "")}
+    return Once(scope["state"].get("who", ""), text, f"{scope['method']} {scope['path']}")
 
 
 def _explained(body: bytes, error: Exception) -> str:

@@ -78,6 +78,9 @@ class Counts:
     labels_already: int = 0
     labels_unknown: int = 0
     labels_expired: int = 0
+    labels_discarded: int = 0
+    discarded: int = 0
+    cells_unreadable: int = 0
     defaulted: int = 0
     expired: int = 0
     replays: int = 0

@@ -41,3 +41,15 @@ class Refused(Exception):
     def answer(self) -> dict[str, Any]:
         """Return the body of the answer."""
         return {"error": self.sentence, **self.extra}
+
+
+def sentence_of(error: Exception | str) -> str:
+    """Return the sentence of an error, with a capital.
+
+    Examples
+    --------
+    >>> sentence_of(ValueError("row 3 has no label."))
+    'Row 3 has no label.'
+    """
+    text = str(error)
+    return text[:1].upper() + text[1:]

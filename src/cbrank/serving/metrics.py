@@ -59,6 +59,7 @@ def _labels_refused(read: _Read) -> dict[str, int]:
         "already": counts.labels_already,
         "unknown": counts.labels_unknown,
         "expired": counts.labels_expired,
+        "discarded": counts.labels_discarded,
     }
 
 
@@ -90,8 +91,17 @@ NUMBERS = (
     ),
     Number(
         "cbrank_labels_refused_total", "counter",
-        "Labels that were not learned: of rows that have one, of unknown and of expired ids.",
+        "Labels that were not learned: of rows that have one, of unknown, expired and discarded ids.",
         _labels_refused, "reason",
+    ),
+    Number(
+        "cbrank_rows_discarded_total", "counter",
+        "Rows that waited for labels and were discarded when the model was replaced.", _count("discarded"),
+    ),
+    Number(
+        "cbrank_cells_unreadable_total", "counter",
+        "Cells of scored or learned rows that held no number or date where the model needs one, and "
+        "counted as missing values.", _count("cells_unreadable"),
     ),
     Number(
         "cbrank_rows_expired_total", "counter", "Rows whose wait ended without a label.",

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from cbrank.serving.errors import Refused
 from cbrank.serving.protocols import said
 from cbrank.serving.rules import BYTES, MODEL
 
@@ -42,7 +43,11 @@ def routes(service: "Service") -> list[BaseRoute]:
         return Response(file, 200, headers, BYTES)
 
     async def take(request: Request) -> Response:
-        return said(await service.replace(request.scope["state"]["body"]))
+        asked = request.query_params.multi_items()
+        if asked not in ([], [("waiting", "discard")]):
+            raise Refused(400, "the query may be empty, or ?waiting=discard.")
+        body = request.scope["state"]["body"]
+        return said(await service.replace(body, discard=bool(asked)))
 
     return [Route(MODEL, give), Route(MODEL, take, methods=["POST"])]
 

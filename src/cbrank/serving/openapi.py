@@ -23,7 +23,8 @@ _ERRORS = {
     403: "The role of the token does not allow this.",
     404: "There is no such model or id.",
     408: "The request took too long to arrive.",
-    409: "The id has a label, or waits for one; or the key was used for another request.",
+    409: "The id has a label, or waits for one; the key was used for another request; or the model "
+    "was replaced, or cannot be while rows wait.",
     413: "The request is too large.",
     415: "The body is of another type.",
     429: "There were too many requests.",
@@ -81,7 +82,12 @@ OPERATIONS = {
         _LEARN, "Learned", takes="LearnRequest", parameters=("key",), errors=(404, 409)
     ),
     "GET /model": Operation("The model as a file.", "", BYTES, parameters=("tag",)),
-    "POST /model": Operation("Serve the model of this file from now on."),
+    "POST /model": Operation(
+        "Serve the model of this file from now on.",
+        "Replaced",
+        parameters=("waiting",),
+        errors=(409,),
+    ),
     "GET /metrics": Operation("Numbers for Prometheus.", "Text", "text/plain"),
     "GET /": Operation("A page that shows how the model does.", "Text", "text/html"),
     "GET /events": Operation("What the page shows, every second.", "Text", "text/event-stream"),
@@ -230,6 +236,13 @@ def _parameters(name: str) -> dict[str, Any]:
             "in": "header",
             "description": "The same request under the same key is carried out once.",
             "schema": {"type": "string", "pattern": "^[!-~]{1,200}$"},
+        },
+        "waiting": {
+            "name": "waiting",
+            "in": "query",
+            "description": "Discard the rows that wait for labels if the model has other columns or "
+            "labels; else it is refused while rows wait.",
+            "schema": {"type": "string", "enum": ["discard"]},
         },
         "tag": {
             "name": "If-None-Match",

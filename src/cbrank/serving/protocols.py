@@ -160,7 +160,8 @@ class OpenInference:
         rows = tensors.rows_of(asked, cells, column_names(service), sparse=sparse)
         found = await _scored(service, self.limits, request, rows)
         columns = {name: [row[name] for row in found] for name in outputs}
-        answer = tensors.answer(service.name, asked, columns)
+        unreadable = sum(len(row.get("unreadable", ())) for row in found)
+        answer = tensors.answer(service.name, asked, columns, unreadable)
         if answer.header is None:
             return Response(answer.body, media_type=JSON)
         return Response(answer.body, 200, {_JSON_LENGTH: str(answer.header)}, BYTES)

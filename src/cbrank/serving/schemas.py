@@ -37,8 +37,14 @@ _SCORE = (
     "The score, above zero for the positive label; the probability that the row is positive; the "
     "standard deviation of the score; the label that the score stands for."
 )
+_UNREADABLE = (
+    "Cells that hold no number or date where the model needs one; they count as missing values."
+)
 _RESULT = _object(
-    {"id": _TEXTUAL, "result": {"enum": ["learned", "already", "unknown", "expired"]}},
+    {
+        "id": _TEXTUAL,
+        "result": {"enum": ["learned", "already", "unknown", "expired", "discarded"]},
+    },
     "id",
     "result",
 )
@@ -68,7 +74,12 @@ def _tensor_schemas() -> dict[str, Schema]:
             "inputs",
         ),
         "InferAnswer": _object(
-            {"model_name": _TEXTUAL, "id": _TEXTUAL, "outputs": _list(ref("Tensor"))},
+            {
+                "model_name": _TEXTUAL,
+                "id": _TEXTUAL,
+                "outputs": _list(ref("Tensor")),
+                "parameters": _object({"unreadable_cells": _WHOLE}, description=_UNREADABLE),
+            },
             "model_name",
             "outputs",
         ),
@@ -128,7 +139,8 @@ class Schemas:
         labelled = {**row, "properties": {**row["properties"], self.label: label}}
         labelled["required"] = [*row.get("required", ()), self.label]
         numbers = {name: {"type": ["number", "null"]} for name in ("score", "proba", "std")}
-        score = {"id": _TEXTUAL, **numbers, "label": _TEXTUAL}
+        unreadable = _list(_TEXTUAL, description=_UNREADABLE)
+        score = {"id": _TEXTUAL, **numbers, "label": _TEXTUAL, "unreadable": unreadable}
         rows = _list(ref("LabelledRow"), minItems=1)
         labels = _object({"id": _ID, "label": label}, "id", "label", additionalProperties=False)
         return {
@@ -158,7 +170,19 @@ class Schemas:
                 ]
             },
             "Learned": _object(
-                {"learned": _WHOLE, "event": _WHOLE, "labels": _list(_RESULT)}, "learned"
+                {
+                    "learned": _WHOLE,
+                    "event": _WHOLE,
+                    "labels": _list(_RESULT),
+                    "unreadable": _list(
+                        _object({"row": _WHOLE, "column": _TEXTUAL}, "row", "column"),
+                        description=_UNREADABLE,
+                    ),
+                },
+                "learned",
+            ),
+            "Replaced": _object(
+                {"columns": _WHOLE, "labels": _list(_TEXTUAL), "discarded": _WHOLE}, "discarded"
             ),
             **_tensor_schemas(),
             **self._mlflow(),

@@ -6,10 +6,12 @@ import time
 from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 
+from cbrank.features.table import Words
 from cbrank.inspection.scoring import both_labels, judge, knows_confidence
 from cbrank.modelfile.container import ModelFileError
 from cbrank.rankers.scorer import Judged
@@ -36,48 +38,86 @@ class Served:
         self._moment = self.model.ranker.moment()
         self._frozen = Model(self.model.ranker, deepcopy(self.model.scaler), self.model.columns)
 
-    def judge(self, rows: Sequence[Row]) -> Judged:
+    def read(self, rows: Sequence[Row]) -> Any:
+        """Return rows as the model takes them, which is the one time that they are decoded.
+
+        Raises
+        ------
+        ValueError
+            If the model cannot score them or learn from them; the sentence says why.
+        """
+        return self.objects.features(rows)
+
+    def unreadable(self, X: Any, ranker: Any = None) -> dict[str, list[int]]:
+        """Return the cells that hold no number or date where the model knows only these.
+
+        Parameters
+        ----------
+        X : Table, ndarray or csr_array
+            Rows that `read` returned.
+        ranker : ranker, optional
+            By whose columns; by default as of the last `refresh`.
+
+        Returns
+        -------
+        dict of str to list of int
+            By column, the rows in which the cell counts as a missing value.
+        """
+        if not self.model.takes_tables() or not any(isinstance(c, Words) for c in X.columns):
+            return {}
+        encoder = (self._moment.now if ranker is None else ranker).encoder_
+        names = dict(zip(encoder.kinds_, X.names, strict=True))  # which a ranker may not know
+        return {names[own]: rows.tolist() for own, rows in encoder.misfits(X).items()}
+
+    def judge(self, X: Any) -> Judged:
         """Return all that the model says of rows, as of the last `refresh`; from any thread."""
-        X = self.objects.features(rows)
         return judge(self._frozen, X, with_std=self.with_std, moment=self._moment)
 
-    def learn(self, labels: Sequence[str], rows: Sequence[Row]) -> str | None:
-        """Learn from the rows of one chunk; return why not, if it is refused.
+    def learn(self, labels: Sequence[str], X: Any) -> None:
+        """Learn from the rows of one chunk."""
+        negative, positive = self.labels
+        if unknown := {*labels} - {negative, positive}:
+            raise ValueError(f"the labels {sorted(unknown)} are none of the model's.")
+        y = np.array([label == positive for label in labels], np.int64)
+        self.model.learn_rows(X, y)
 
-        It is refused again when events are replayed, and changes nothing then either.
-        """
-        y = np.array([label == self.labels[1] for label in labels], np.int64)
-        try:
-            self.model.learn_rows(self.objects.features(rows), y)
-        except ValueError as error:
-            return str(error)
-        return None
+    def reads_rows_of(self, other: "Served") -> bool:
+        """Say whether rows that another model scored, and their labels, mean the same to this one."""
+        return self.signature() == other.signature()
+
+    def signature(self) -> tuple[Any, ...]:
+        """Return what rows and labels must have: names of columns or features, and both labels."""
+        columns = self.model.columns
+        names = None if columns.numeric_ is None else frozenset(columns.numeric_)
+        categories = frozenset(columns.categorical)
+        return type(columns), names, categories, columns.zero_based, frozenset(self.labels)
 
 
 def warm_up(served: Served) -> None:
     """Have all compiled that scoring and learning need, before the first request waits for it."""
     rows: list[Row] = [dict.fromkeys(served.objects.names, 0.0)] * 2
-    served.judge(rows)
+    X = served.read(rows)
+    served.judge(X)
     if served.model.ranker.n_features_in_ <= _NARROW:  # else a copy would take too much room
-        Served(deepcopy(served.model)).learn(served.labels, rows)
+        Served(deepcopy(served.model)).learn(served.labels, X)
 
 
 def learn_again(served: Served, chunk: list[Event]) -> None:
-    """Learn from events that were learned in one call, or that failed in one.
+    """Learn from events that were learned in one call.
 
     Raises
     ------
     StoreError
-        If something else went wrong than the rows, such as memory that is not there.
+        If they cannot be learned from, such as for lack of memory.
     """
-    rows = [msgspec.json.decode(event.row) for event in chunk]
     try:
-        served.learn([event.label for event in chunk], rows)
+        X = served.read([msgspec.json.decode(event.row) for event in chunk])
+        served.learn([event.label for event in chunk], X)
     except Exception as error:
         raise StoreError(
             f"events {chunk[0].number} to {chunk[-1].number} could not be learned from "
-            f"({type(error).__name__}); if there is memory enough, this is a mistake in cbrank: "
-            "please report it."
+            f"({type(error).__name__}: {error}). They were learned from before they were stored: "
+            "make sure that there is as much memory as then, and that the store is that of this model."
         ) from error
 
 
@@ -101,6 +141,17 @@ def begun(store: Store, given: bytes, path: Path, *, keep_events: bool) -> Serve
     if keep_events:
         store.keep_from_now()
     store.tidy()
+    return restored(store)
+
+
+def restored(store: Store) -> Served:
+    """Return the model of a store after all its events: its newest good snapshot, and those since.
+
+    Raises
+    ------
+    StoreError
+        If no snapshot is good, or events cannot be learned from.
+    """
     model, snapshot, faults = load(store)
     for fault in faults:
         log.warning("damaged snapshot", extra={"facts": {"reason": fault}})

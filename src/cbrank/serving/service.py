@@ -18,7 +18,7 @@ import msgspec
 
 from cbrank.modelfile import ModelFileError
 from cbrank.serving.counts import Counts
-from cbrank.serving.errors import Refused
+from cbrank.serving.errors import Refused, sentence_of
 from cbrank.serving.jobs import Job, Label, Remember, Teach
 from cbrank.serving.served import Served, begun, opened, warm_up
 from cbrank.serving.store import Store
@@ -37,9 +37,39 @@ Result = TypeVar("Result")
 Said = dict[str, Any]
 
 
+class Once(NamedTuple):
+    """What tells a request from others, so that it is carried out once although it comes twice.
+
+    Examples
+    --------
+    >>> once = Once("shop", "order 7", "POST /learn")
+    >>> once.digest(None, b"{}") == once._replace(request="POST /score").digest(None, b"{}")
+    False
+    """
+
+    owner: str = ""  # who asks: keys are theirs
+    key: str | None = None
+    request: str = ""  # method and path
+
+    def digest(self, names: Sequence[str] | None, *blobs: bytes) -> bytes:
+        """Return a digest of method, path, ids and content."""
+        parts = [self.request.encode(), msgspec.json.encode(names), *blobs]
+        return hashlib.sha256(b"\n".join(parts)).digest()
+
+
+_ANY = Once()
+
+
 class _Asked(NamedTuple):
     rows: list[Row]
-    future: "asyncio.Future[list[Said]]"
+    future: "asyncio.Future[_Scored]"
+
+
+class _Scored(NamedTuple):
+    """What a model said of rows."""
+
+    rows: list[Said]
+    served: Served  # the model
 
 
 class Service:
@@ -144,19 +174,23 @@ class Service:
         Returns
         -------
         list of dict
-            ``score``, ``proba``, ``std`` and ``label`` of each row.
+            ``score``, ``proba``, ``std`` and ``label`` of each row, and ``unreadable`` where cells could
+            not be read.
         """
+        return (await self._scored(rows)).rows
+
+    async def _scored(self, rows: list[Row]) -> _Scored:
         begin = time.perf_counter()
         if not rows:
             raise Refused(400, _EMPTY)
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[list[Said]] = loop.create_future()
+        future: asyncio.Future[_Scored] = loop.create_future()
         if not self._asked:
             loop.call_soon(self._score_all)
         self._asked.append(_Asked(rows, future))
-        said = await future
+        scored = await future
         self.counts.latencies["score"].add(time.perf_counter() - begin)
-        return said
+        return scored
 
     async def answer(
         self,
@@ -164,8 +198,7 @@ class Service:
         *,
         remember: bool = False,
         ids: Sequence[Any] | None = None,
-        key: str | None = None,
-        who: str = "",
+        once: Once = _ANY,
     ) -> tuple[bytes, bool]:
         """Return scores with ids, as JSON, once the rows that are to wait are on the disk.
 
@@ -177,10 +210,8 @@ class Service:
             Whether the rows wait for labels from now on.
         ids : sequence of str or int, optional
             Ids of the rows; else those that they name themselves, or new ones if they wait.
-        key : str, optional
-            The key of the request, if it may come twice.
-        who : str, default=""
-            Who asks: keys are theirs.
+        once : Once, optional
+            What tells the request from others if it comes twice.
 
         Returns
         -------
@@ -190,23 +221,23 @@ class Service:
             Whether it was given before.
         """
         names = self._names(rows, ids, remember)
-        said = await self.score(rows)
+        scored = await self._scored(rows)
+        said = scored.rows
         if names is not None:
             said = [{"id": name, **one} for name, one in zip(names, said, strict=True)]
         if not remember or names is None:
             return msgspec.json.encode({"rows": said}), False
         blobs = [msgspec.json.encode(row) for row in rows]
-        digest = _digest(names if ids is not None else None, blobs)
-        future = asyncio.get_running_loop().create_future()
-        return await self._done(Remember(future, who, key, digest, names, blobs, {"rows": said}))
-
-    def _check(self, rows: list[Row]) -> None:
-        if not rows:
-            raise Refused(400, _EMPTY)
-        try:
-            self.served.objects.check(rows)
-        except ValueError as error:
-            raise Refused(400, _sentence(error)) from None
+        digest = once.digest(names if ids is not None else None, *blobs)
+        return await self._done(
+            Remember(
+                *self._begin(once, digest),
+                served=scored.served,
+                ids=names,
+                blobs=blobs,
+                answer={"rows": said},
+            )
+        )
 
     def _names(
         self, rows: list[Row], ids: Sequence[Any] | None, remember: bool
@@ -237,57 +268,62 @@ class Service:
         answers = self._answers(asked)
         asked[0].future.get_loop().call_soon_threadsafe(_deliver, asked, answers)
 
-    def _answers(self, asked: list[_Asked]) -> list[list[Said] | Refused]:
+    def _answers(self, asked: list[_Asked]) -> list[_Scored | Refused]:
         """Return what the model says, to each request."""
-        rows = [row for one in asked for row in one.rows]
+        rows, served = [row for one in asked for row in one.rows], self.served
         try:
             said = [
                 one
                 for begin in range(0, len(rows), _TOGETHER)
-                for one in self._say(rows[begin : begin + _TOGETHER])
+                for one in self._say(served, rows[begin : begin + _TOGETHER])
             ]
         except Exception as error:
             if len(asked) > 1:  # whose rows are they?
                 return [answer for one in asked for answer in self._answers([one])]
             if isinstance(error, ValueError):
-                return [Refused(400, _sentence(error))]
+                return [Refused(400, sentence_of(error))]
             log.exception("not scored")
             return [Refused(503, f"internal error: {type(error).__name__}.")]
-        answers, begin = list[list[Said] | Refused](), 0
+        answers, begin = list[_Scored | Refused](), 0
         for one in asked:
-            answers.append(said[begin : begin + len(one.rows)])
+            answers.append(_Scored(said[begin : begin + len(one.rows)], served))
             begin += len(one.rows)
         return answers
 
-    def _say(self, rows: list[Row]) -> list[Said]:
-        served = self.served
-        judged = served.judge(rows)
+    def _say(self, served: Served, rows: list[Row]) -> list[Said]:
+        X = served.read(rows)
+        judged = served.judge(X)
         above = (judged.scores > 0.0).tolist()
         self.counts.rows_scored += len(rows)
         self.counts.scores_above += sum(above)
         self.counts.probabilities += float(judged.probabilities.sum())
         std = [None] * len(rows) if judged.std is None else judged.std.tolist()
         labels = served.labels
-        return [
+        said: list[Said] = [
             {"score": score, "proba": proba, "std": deviation, "label": labels[is_above]}
             for score, proba, deviation, is_above in zip(
                 judged.scores.tolist(), judged.probabilities.tolist(), std, above, strict=True
             )
         ]
+        for column, places in served.unreadable(X).items():
+            self.counts.cells_unreadable += len(places)
+            for at in places:
+                said[at].setdefault("unreadable", []).append(column)
+        return said
 
     # Learning ------------------------------------------------------------------------------------
 
-    async def learn(
-        self, rows: list[Row], *, key: str | None = None, who: str = ""
-    ) -> tuple[bytes, bool]:
+    async def learn(self, rows: list[Row], *, once: Once = _ANY) -> tuple[bytes, bool]:
         """Learn from rows with labels; return the answer as JSON when they are on the disk.
+
+        The writer checks rows and labels, by the model that learns from them.
 
         Parameters
         ----------
         rows : list of dict
             Rows with their labels.
-        key, who : str
-            As for `score`.
+        once : Once, optional
+            As for `answer`.
 
         Returns
         -------
@@ -296,17 +332,13 @@ class Service:
         replayed : bool
             Whether it was given before.
         """
-        self._check(rows)
-        try:
-            labels = self.served.objects.labels(rows)
-        except ValueError as error:
-            raise Refused(400, _sentence(error)) from None
-        digest = _digest(None, [msgspec.json.encode(row) for row in rows]) if key else b""
-        future = asyncio.get_running_loop().create_future()
-        return await self._learned(Teach(future, who, key, digest, labels, rows))
+        if not rows:
+            raise Refused(400, _EMPTY)
+        digest = once.digest(None, *map(msgspec.json.encode, rows)) if once.key else b""
+        return await self._learned(Teach(*self._begin(once, digest), objects=rows))
 
     async def learn_labels(
-        self, labels: Sequence[tuple[Any, Any]], *, key: str | None = None, who: str = ""
+        self, labels: Sequence[tuple[Any, Any]], *, once: Once = _ANY
     ) -> tuple[bytes, bool]:
         """Learn from the labels of rows that wait; as `learn`.
 
@@ -314,8 +346,8 @@ class Service:
         ----------
         labels : sequence of tuple
             The id and the label of each.
-        key, who : str
-            As for `score`.
+        once : Once, optional
+            As for `answer`.
 
         Returns
         -------
@@ -326,17 +358,13 @@ class Service:
         """
         if not labels:
             raise Refused(400, "`labels` is empty: give at least one label.")
-        found, faults = list[tuple[str, str]](), list[str]()
-        for at, (name, label) in enumerate(labels):
-            try:
-                found.append((_id(name, at), self.served.objects.label_of(label)))
-            except ValueError as error:
-                faults.append(f"label {at}: {error}")
-        if faults:
-            raise Refused(400, _sentence(" ".join(faults[:10])))
-        digest = _digest(None, [msgspec.json.encode(found)]) if key else b""
-        future = asyncio.get_running_loop().create_future()
-        return await self._learned(Label(future, who, key, digest, found))
+        found = [(_id(name, at), label) for at, (name, label) in enumerate(labels)]
+        digest = once.digest(None, msgspec.json.encode(found)) if once.key else b""
+        return await self._learned(Label(*self._begin(once, digest), labels=found))
+
+    def _begin(self, once: Once, digest: bytes) -> tuple[Any, str, str | None, bytes]:
+        """Return what all jobs begin with."""
+        return asyncio.get_running_loop().create_future(), once.owner, once.key, digest
 
     async def _learned(self, job: Job) -> tuple[bytes, bool]:
         begin = time.perf_counter()
@@ -351,6 +379,7 @@ class Service:
             )
         if self.stopped is not None:
             raise Refused(503, self.stopped)
+        assert job.future is not None
         self._writer.put(job)
         return await job.future
 
@@ -361,15 +390,21 @@ class Service:
         return await self._called(self._model_file)
 
     def _model_file(self) -> bytes:
+        if self._writer.is_ahead:
+            raise Refused(503, self.stopped or "the model is being restored.")
         return self.model.to_bytes()  # of the model when the writer comes to it
 
-    async def replace(self, file: bytes) -> dict[str, Any]:
-        """Serve another model from now on; rows that wait go on waiting.
+    async def replace(self, file: bytes, *, discard: bool = False) -> dict[str, Any]:
+        """Serve another model from now on.
+
+        Rows that wait go on waiting if they mean the same to it: the same columns and labels.
 
         Parameters
         ----------
         file : bytes
             A model file.
+        discard : bool, default=False
+            Whether to discard the rows that wait if they do not.
 
         Returns
         -------
@@ -379,26 +414,24 @@ class Service:
         Raises
         ------
         Refused
-            If it is no model that can be served.
+            If it is no model that can be served, or rows wait for labels that it cannot learn from.
         """
         try:
             served = await asyncio.to_thread(opened, file)
         except (ModelFileError, ValueError) as error:
-            raise Refused(400, _sentence(error)) from None
+            raise Refused(400, sentence_of(error)) from None
         if self.settings.default_label is not None:
             try:
                 served.objects.label_of(self.settings.default_label)
             except ValueError as error:
-                raise Refused(400, _sentence(error)) from None
+                raise Refused(400, sentence_of(error)) from None
 
-        def put() -> None:
-            if self.stopped is None:
-                self._writer.snapshot(served)
-            if self.stopped is not None:
-                raise Refused(503, self.stopped)
-
-        await self._called(put)
-        return {"columns": len(served.model.columns.numeric_ or ()), "labels": served.labels}
+        discarded = await self._called(lambda: self._writer.replace(served, discard=discard))
+        return {
+            "columns": len(served.model.columns.numeric_ or ()),
+            "labels": served.labels,
+            "discarded": discarded,
+        }
 
     async def _called(self, action: Callable[[], Result]) -> Result:
         """Have the writer do something between two transactions."""
@@ -431,7 +464,7 @@ def _settle(future: "asyncio.Future[Any]", result: Any, refused: Refused | None)
         future.set_result(result)
 
 
-def _deliver(asked: list[_Asked], answers: list[list[Said] | Refused]) -> None:
+def _deliver(asked: list[_Asked], answers: list[_Scored | Refused]) -> None:
     for one, answer in zip(asked, answers, strict=True):
         refused = answer if isinstance(answer, Refused) else None
         _settle(one.future, answer, refused)
@@ -453,17 +486,6 @@ def _id(name: Any, at: int) -> str:
 
 def _is_key(key: str) -> bool:
     return 1 <= len(key) <= _LONGEST and key.isascii() and key.isprintable() and " " not in key
-
-
-def _digest(names: Sequence[str] | None, blobs: Sequence[bytes]) -> bytes:
-    """Return what tells a request from others with the same key."""
-    parts = [msgspec.json.encode(names), *blobs]
-    return hashlib.sha256(b"\n".join(parts)).digest()
-
-
-def _sentence(error: Exception | str) -> str:
-    text = str(error)
-    return text[:1].upper() + text[1:]
 
 
 def _name(path: Path) -> str:

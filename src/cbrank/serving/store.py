@@ -26,7 +26,7 @@ DATABASE = "store.db"
 _FORMAT = 1
 _APPLICATION = 0x6362726B  # "cbrk": tells our databases from others
 _SNAPSHOTS = 2  # that are kept, so that a damaged one loses nothing
-WAITING, LABELLED, EXPIRED = 0, 1, 2  # states of an id
+WAITING, LABELLED, EXPIRED, DISCARDED = 0, 1, 2, 3  # states of an id
 ID_BYTES = 100  # what an id takes in the database beside its row
 
 _SCHEMA = f"""
@@ -294,6 +294,13 @@ class Store:
             ((end, name) for name, end in ids),
         )
 
+    def _discard(self, until: float) -> None:
+        """Let all rows that wait go without a label."""
+        self._run(
+            f"UPDATE ids SET state = {DISCARDED}, ends = ?, row = NULL WHERE state = {WAITING}",
+            (until,),
+        )
+
     def ended(self, now: float, most: int) -> list[tuple[str, bytes]]:
         """Return ids and rows whose time has ended without a label, the first first."""
         rows = self._run(
@@ -361,10 +368,19 @@ class Store:
                 break
         return found
 
-    def add_snapshot(self, model: "Model", now: float, *, given: bool, keep_events: bool) -> None:
+    def add_snapshot(
+        self,
+        model: "Model",
+        now: float,
+        *,
+        given: bool,
+        keep_events: bool,
+        discard_until: float | None = None,
+    ) -> None:
         """Keep the model as it is after the last event, and let go of what it makes needless.
 
-        The snapshot is whole and on the disk before older events go, and older snapshots go only
+        If `discard_until` is given, rows that wait are discarded with it, and their ids stay known until
+        then. The snapshot is whole and on the disk before older events go, and older snapshots go only
         when that is in the database itself and no more in its write-ahead file.
         """
         event, chunk = self.last_event()
@@ -376,6 +392,8 @@ class Store:
                 "INSERT INTO snapshots (event, chunk, file, time, given) VALUES (?, ?, ?, ?, ?)",
                 row,
             )
+            if discard_until is not None:
+                self._discard(discard_until)
             kept = [one.number for one in self.snapshots()][:_SNAPSHOTS]
             if keep_events:  # from the first model on
                 self._run("DELETE FROM snapshots WHERE given = 0 AND number < ?", (min(kept),))

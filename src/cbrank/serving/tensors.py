@@ -351,7 +351,9 @@ def _refuse_unknown(tensors: Sequence[Tensor], names: Collection[str]) -> None:
 # Answers -----------------------------------------------------------------------------------------
 
 
-def answer(name: str, request: Request, outputs: Mapping[str, list[Any]]) -> Answer:
+def answer(
+    name: str, request: Request, outputs: Mapping[str, list[Any]], unreadable: int = 0
+) -> Answer:
     """Return the answer to a request: the outputs asked for, or all.
 
     Parameters
@@ -362,6 +364,8 @@ def answer(name: str, request: Request, outputs: Mapping[str, list[Any]]) -> Ans
         The request.
     outputs : mapping of str to list
         All outputs: numbers, or texts.
+    unreadable : int, default=0
+        How many cells counted as missing values because they could not be read.
 
     Returns
     -------
@@ -389,6 +393,8 @@ def answer(name: str, request: Request, outputs: Mapping[str, list[Any]]) -> Ans
     whole: dict[str, Any] = {"model_name": name}
     if request.id is not None:
         whole["id"] = request.id
+    if unreadable:
+        whole["parameters"] = {"unreadable_cells": unreadable}
     header = msgspec.json.encode(whole | {"outputs": told})
     return Answer(b"".join([header, *parts]), len(header) if parts else None)
 

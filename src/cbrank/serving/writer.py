@@ -1,11 +1,12 @@
-"""The one thread that writes: labels to the disk first, then into the model, then the answer.
+"""The one thread that changes the model: rows are read, learned, stored, and then answered.
 
-All that waits goes into one transaction. Its rows are learned in chunks of a few, and which rows made a
-chunk is written down with them: a model that is made from events again is the same to the bit. Meanwhile
-scores are given by what the model was before (`Served.refresh`).
+All requests that wait go into one transaction. Inside it the writer applies them in order, reads their rows,
+learns from them in chunks of a few, and commits. So an answer, and the key under which it is kept, are on the
+disk only with rows that the model has learned from, and no row that it cannot learn from is ever stored.
+The chunks are stored too: a model that learns from the events again is the same to the bit. Meanwhile scores
+come from the model as it was before (`Served.refresh`).
 """
 
-import asyncio
 import logging
 import queue
 import sqlite3
@@ -13,25 +14,22 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from cbrank.serving.counts import Counts
-from cbrank.serving.errors import Refused
-from cbrank.serving.jobs import Job, Teach, takes
-from cbrank.serving.store import EXPIRED, Clock, NotStoredError, Store
-from cbrank.streams.objects import Row
+from cbrank.serving.errors import Refused, sentence_of
+from cbrank.serving.jobs import Batch, Expire, Job, Teach
+from cbrank.serving.served import Served, restored
+from cbrank.serving.store import Clock, NotStoredError, Store
 
-if TYPE_CHECKING:
-    from cbrank.serving.served import Served
+Answer = tuple[bytes, bool] | Refused  # JSON, and whether it was given before
 
 log = logging.getLogger("cbrank.serving")
 
-CHUNK = 64  # rows learned in one call; what looks at the model waits meanwhile, scores do not
 _MOST_ROWS = 4096  # of one transaction
 _TICK = 1.0  # seconds after which the writer looks for rows whose wait has ended
-_ENDED = 1000  # of them that are taken at a time
 _SNAPSHOT_SECONDS = 600.0  # after which a snapshot is made of whatever there is
 _ANSWER_SECONDS = 86400.0  # for which answers to requests with a key are kept
 _ANSWER_BYTES = 2**28  # that they may take
@@ -65,6 +63,22 @@ class Settings:
     snapshot_every: int = 10_000
 
 
+class _UnreadableError(Exception):
+    """Rows that the model cannot read, by the jobs that brought them."""
+
+    def __init__(self, refused: dict[int, Refused]) -> None:
+        super().__init__()
+        self.refused = refused  # by the identity of the job
+
+
+class _NotLearnedError(Exception):
+    """Rows that were read and that learning failed on: the model in memory may be half changed."""
+
+    def __init__(self, batch: Batch) -> None:
+        super().__init__()
+        self.batch = batch
+
+
 class Writer:
     """The thread that changes the store and the model.
 
@@ -80,16 +94,14 @@ class Writer:
         Where things are counted.
     """
 
-    def __init__(self, store: Store, served: "Served", settings: Settings, counts: Counts) -> None:
+    def __init__(self, store: Store, served: Served, settings: Settings, counts: Counts) -> None:
         self.thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self.store, self.served, self.settings, self.counts = store, served, settings, counts
         self.lock = threading.Lock()  # held while the model changes
         self.stopped: str | None = None
+        self.is_ahead = False  # whether the model has learned from rows that are not in the store
         self.clock = Clock(float(store.fact("time", 0.0)))
         self._queue: queue.SimpleQueue[Job | Callable[[], None] | None] = queue.SimpleQueue()
-        self._fresh: list[tuple[str, Row]] = []
-        self._events: list[tuple[int, int, float, str | None, str, bytes]] = []
-        self._changed = False
         self._tidied = self._looked = self._snapshot_time = self.clock.now()
         self._recount()
         self._since = store.count_events(store.snapshots()[0].event)
@@ -132,8 +144,10 @@ class Writer:
                 self._answer(jobs, [Refused(503, self._give_up(reason))] * len(jobs))
 
     def _turn(self, jobs: list[Job], action: Callable[[], None] | None, is_last: bool) -> None:
-        if jobs or self._is_due():
+        if jobs:
             self._do(jobs)
+        if self._is_due():
+            self._do([Expire()])
         if action is not None:
             action()
         if not is_last:
@@ -165,55 +179,89 @@ class Writer:
         return end is not None and end < self.clock.now()
 
     def _do(self, jobs: list[Job]) -> None:
-        """Do jobs in one transaction, learn what they bring, and answer them."""
+        """Do jobs in one transaction, and answer them."""
         if self.stopped is not None:
             self._answer(jobs, [Refused(503, self.stopped)] * len(jobs))
             return
-        begin = time.perf_counter()
-        self._fresh, self._events, self._changed = [], [], False
-        answers = list[Any]()
         try:
-            with self.store.transaction():
-                now = self.clock.now()
-                answers += [self._once(job, now) for job in jobs]
-                self._expire(now)
-                if self._changed:
-                    self.store.add_events(self._events)
-                    self.store.set_fact("time", now)
+            self._answer(jobs, self._transact(jobs))
         except NotStoredError as error:
             sentence = self._give_up(f"the store could not be written ({error})")
+            if self.is_ahead:
+                self._restore()
             self._answer(jobs, [Refused(503, sentence)] * len(jobs))
-            return
-        if self._changed:
-            self.counts.commits += 1
-            self.counts.commit_seconds += time.perf_counter() - begin
-        fault = self._learn() if self._fresh else None
-        if fault is not None:
-            sentence = f"The rows are stored, but could not be learned from: {fault}"
-            answers = [Refused(503, sentence)] * len(jobs)
-        self._answer(jobs, answers)
+        except _UnreadableError as error:
+            refused = [job for job in jobs if id(job) in error.refused]
+            self._answer(refused, [error.refused[id(job)] for job in refused])
+            self._do([job for job in jobs if id(job) not in error.refused])
+        except _NotLearnedError as error:
+            self._isolate(jobs, error)
 
-    def _once(self, job: Job, now: float) -> tuple[bytes, bool] | Refused:
-        """Do a job, unless one with its key was done before: then that one's answer counts."""
-        found = None if job.key is None else self.store.answer(job.owner, job.key)
-        if found is not None:
-            if found[0] != job.digest:
+    def _transact(self, jobs: list[Job]) -> list[Answer]:
+        """Apply jobs, learn what they bring, and store both; return their answers."""
+        batch = Batch(self.clock.now(), self.number, self.chunk)
+        begin = time.perf_counter()
+        with self.store.transaction():
+            found = [self._once(job, batch) for job in jobs]
+            done = {id(job): job for job in found if isinstance(job, Job)}
+            seconds = self._learn(batch) if batch.fresh else 0.0
+            bodies = {number: self._kept(job, batch) for number, job in done.items()}
+            if bodies:
+                self.store.add_events([*batch.events()])
+                self.store.set_fact("time", batch.now)
+        self.is_ahead = False
+        if bodies:
+            self.counts.commits += 1
+            self.counts.commit_seconds += time.perf_counter() - begin - seconds
+        self._count(batch)
+        return [
+            (bodies[id(one)], one is not job) if isinstance(one, Job) else one
+            for job, one in zip(jobs, found, strict=True)
+        ]
+
+    def _once(self, job: Job, batch: Batch) -> Job | Answer:
+        """Apply a job, unless one with its key was done before: then that one's answer counts."""
+        if job.key is not None:
+            twin = batch.keyed.get((job.owner, job.key))
+            found = self.store.answer(job.owner, job.key) if twin is None else (twin.digest, b"")
+            if found is not None and found[0] != job.digest:
                 return Refused(409, "another request had this Idempotency-Key: give each its own.")
-            self.counts.replays += 1
-            return found[1], True
+            if found is not None:
+                batch.counts["replays"] += 1
+                return (found[1], True) if twin is None else twin
         try:
-            answer = msgspec.json.encode(job.apply(self, now))
+            job.result = job.apply(self, batch)
         except Refused as refused:
             return refused
         if job.key is not None:
-            self.store.keep_answer(job.owner, job.key, job.digest, now, answer)
-        self._changed = True
-        return answer, False
+            batch.keyed[job.owner, job.key] = job
+        return job
 
-    def _answer(self, jobs: list[Job], answers: Sequence[tuple[bytes, bool] | Refused]) -> None:
-        if jobs:
-            pairs = [(job.future, answer) for job, answer in zip(jobs, answers, strict=True)]
-            jobs[0].future.get_loop().call_soon_threadsafe(_deliver, pairs)
+    def _kept(self, job: Job, batch: Batch) -> bytes:
+        """Return the answer to a job that was done, kept under its key."""
+        answer = msgspec.json.encode(job.result)
+        if job.key is not None:
+            self.store.keep_answer(job.owner, job.key, job.digest, batch.now, answer)
+        return answer
+
+    def _count(self, batch: Batch) -> None:
+        """Count what a transaction changed, once it is on the disk."""
+        for name, change in batch.counts.items():
+            setattr(self.counts, name, getattr(self.counts, name) + change)
+        self.number, self.chunk = batch.last, batch.last_chunk
+        self.counts.events = self.number
+        self._since += len(batch.fresh)
+        if batch.fresh:
+            self.served.refresh()
+
+    def _answer(self, jobs: Sequence[Job], answers: Sequence[Answer]) -> None:
+        pairs = [
+            (job.future, answer)
+            for job, answer in zip(jobs, answers, strict=True)
+            if job.future is not None
+        ]
+        if pairs:
+            pairs[0][0].get_loop().call_soon_threadsafe(_deliver, pairs)
 
     def _give_up(self, reason: str) -> str:
         """Learn no more: what is on the disk is not known, or there is no room on it."""
@@ -224,36 +272,93 @@ class Writer:
         log.error("learning stopped", extra={"facts": {"reason": reason}})
         return self.stopped
 
+    # Learning ------------------------------------------------------------------------------------
+
+    def _learn(self, batch: Batch) -> float:
+        """Read all rows of a transaction, then learn from them; return the seconds this took.
+
+        Raises
+        ------
+        _UnreadableError
+            If the model cannot read rows; it has learned from none then.
+        _NotLearnedError
+            If learning failed.
+        """
+        begin = time.perf_counter()
+        chunks = [*batch.chunks()]
+        try:
+            tables = [self.served.read([fresh.row for fresh in chunk]) for chunk in chunks]
+        except ValueError as error:
+            if refused := self._unreadable(batch):
+                raise _UnreadableError(refused) from None
+            raise _NotLearnedError(batch) from error
+        self.is_ahead = True
+        for chunk, X in zip(chunks, tables, strict=True):
+            for column, rows in self.served.unreadable(X, self.served.model.ranker).items():
+                batch.counts["cells_unreadable"] += len(rows)
+                for at in rows:
+                    chunk[at].job.report(chunk[at].at, column)
+            labels = [fresh.label for fresh in chunk]
+            try:
+                with self.lock:
+                    self.served.learn(labels, X)
+            except Exception as error:
+                raise _NotLearnedError(batch) from error
+            batch.counts["positives_learned"] += labels.count(self.served.labels[1])
+        batch.counts["rows_learned"] += len(batch.fresh)
+        return time.perf_counter() - begin
+
+    def _unreadable(self, batch: Batch) -> dict[int, Refused]:
+        """Return the refusals of the jobs whose own rows cannot be read."""
+        refused = dict[int, Refused]()
+        jobs = {id(fresh.job): fresh.job for fresh in batch.fresh}.values()
+        for job in [job for job in jobs if job.future is not None]:
+            own = [fresh for fresh in batch.fresh if fresh.job is job]
+            try:
+                self.served.read([fresh.row for fresh in own])
+            except ValueError as error:
+                refused[id(job)] = Refused(400, sentence_of(error))
+        return refused
+
+    def _isolate(self, jobs: list[Job], error: _NotLearnedError) -> None:
+        """Do jobs one by one after learning failed on one of them, which is refused alone."""
+        fault = type(
+            error.__cause__
+        ).__name__  # its text may hold what is in a row: not for the log
+        log.error("not learned", extra={"facts": {"requests": len(jobs), "reason": fault}})
+        self._restore()
+        if len(jobs) > 1:
+            for job in jobs:
+                self._do([job])
+        elif isinstance(jobs[0], Expire):
+            self._do([jobs[0].with_less(error.batch)])
+        else:
+            reason = f"The rows could not be learned from ({fault})"
+            self._answer(jobs, [Refused(503, f"{reason}; nothing of the request was stored.")])
+
+    def _restore(self) -> None:
+        """Go on with the model of the store: the one in memory is ahead of it."""
+        try:
+            served = restored(self.store)
+        except Exception as error:
+            log.exception("the model was not restored")
+            if self.stopped is None:
+                self._give_up(f"the model could not be restored ({type(error).__name__})")
+            return
+        with self.lock:
+            self.served, self.is_ahead = served, False
+
     # Inside a transaction ------------------------------------------------------------------------
 
-    def add_event(self, now: float, name: str | None, label: str, row: Row, blob: bytes) -> None:
-        """Learn from a row, when it is on the disk."""
-        if len(self._fresh) % CHUNK == 0:
-            self.chunk += 1
-        self.number += 1
-        self._events.append((self.number, self.chunk, now, name, label, blob))
-        self._fresh.append((label, row))
-
-    def let_go(self, name: str, row: bytes, now: float, state: int) -> None:
+    def let_go(self, batch: Batch, name: str, row: bytes, state: int) -> None:
         """Let go of a row that waited; its id is known for as long again."""
-        self.store.finish([(name, now + self.settings.wait)], state)
-        self.counts.waiting -= 1
-        self.counts.waiting_bytes -= len(row)
+        self.store.finish([(name, batch.now + self.settings.wait)], state)
+        batch.counts.subtract({"waiting": 1, "waiting_bytes": len(row)})
 
-    def count_in(self, ids: Sequence[str], rows: Sequence[bytes]) -> None:
-        """Count rows that begin to wait."""
-        self.counts.remembered += len(ids)
-        self.counts.waiting += len(ids)
-        self.counts.waiting_bytes += sum(map(takes, ids, rows))
-
-    def make_room(self, size: int, now: float) -> None:
-        """Make sure that so many bytes may wait, or refuse."""
-        most, taken = self.settings.wait_bytes - size, self.counts
-        while taken.waiting_bytes > most and (
-            forgotten := self.store.forget_ids(now + 2 * self.settings.wait, _FORGOTTEN)
-        ):  # ids that have their label
-            taken.waiting_bytes -= forgotten
-        if taken.waiting_bytes > most:
+    def make_room(self, batch: Batch, size: int) -> None:
+        """Refuse rows for which there is no room, in bytes, among those that wait."""
+        taken = self.counts.waiting_bytes + batch.counts["waiting_bytes"]
+        if taken + size > self.settings.wait_bytes:
             raise Refused(
                 429,
                 f"{self.counts.waiting:,} rows wait for labels, and there is no room for more: send "
@@ -261,39 +366,7 @@ class Writer:
                 headers={"Retry-After": "60"},
             )
 
-    def _expire(self, now: float) -> None:
-        """Let go of rows whose wait has ended, with the label that this stands for, if any."""
-        ended = self.store.ended(now, _ENDED) if self.counts.waiting else []
-        default = self.settings.default_label
-        for name, row in ended:
-            if default is not None:
-                self.add_event(now, name, default, msgspec.json.decode(row), row)
-            self.let_go(name, row, now, EXPIRED)
-        self._changed |= bool(ended)
-        if default is None:
-            self.counts.expired += len(ended)
-        else:
-            self.counts.defaulted += len(ended)
-
     # After it ------------------------------------------------------------------------------------
-
-    def _learn(self) -> str | None:
-        """Learn from the rows of a transaction, chunk by chunk; return what went wrong, if anything."""
-        faults = list[str]()
-        for begin in range(0, len(self._fresh), CHUNK):
-            labels, rows = zip(*self._fresh[begin : begin + CHUNK], strict=True)
-            with self.lock:
-                fault = self.served.learn(labels, rows)
-            if fault is not None:
-                # The reason may name what is in a row: it is for the client alone.
-                log.error("not learned", extra={"facts": {"rows": len(labels)}})
-                faults.append(fault)
-            self.counts.positives_learned += labels.count(self.served.labels[1])
-        self.served.refresh()
-        self.counts.rows_learned += len(self._fresh)
-        self.counts.events = self.number
-        self._since += len(self._fresh)
-        return faults[0] if faults else None
 
     def _look_after(self) -> None:
         """Make a snapshot, and forget what is too old, when it is time."""
@@ -319,13 +392,44 @@ class Writer:
         except NotStoredError as error:
             self._give_up(f"the store could not be written ({error})")
 
-    def snapshot(self, given: "Served | None" = None) -> None:
+    def replace(self, given: Served, *, discard: bool) -> int:
+        """Serve another model from now on; return how many rows that waited were discarded.
+
+        Raises
+        ------
+        Refused
+            If rows wait that mean something else to it, and they are not to be discarded.
+        """
+        if self.stopped is not None:
+            raise Refused(503, self.stopped)
+        waiting = 0 if given.reads_rows_of(self.served) else self.counts.waiting
+        if waiting and not discard:
+            raise Refused(
+                409,
+                f"{waiting:,} rows wait for labels, and the model has other columns or labels than "
+                "the one that scored them: send it again when they have their labels, or with "
+                "?waiting=discard, which forgets them.",
+            )
+        self.snapshot(given, discard=waiting > 0)
+        if self.stopped is not None:
+            raise Refused(503, self.stopped)
+        self.counts.discarded += waiting
+        return waiting
+
+    def snapshot(self, given: Served | None = None, *, discard: bool = False) -> None:
         """Write a snapshot of the model, or of one that takes its place."""
         begin, now = time.perf_counter(), self.clock.now()
         served = given or self.served
         keep = self.settings.keep_events
+        known_until = now + self.settings.wait if discard else None
         try:
-            self.store.add_snapshot(served.model, now, given=given is not None, keep_events=keep)
+            self.store.add_snapshot(
+                served.model,
+                now,
+                given=given is not None,
+                keep_events=keep,
+                discard_until=known_until,
+            )
             if given is not None:  # one more, as of any other model
                 self.store.add_snapshot(served.model, now, given=False, keep_events=keep)
         except (OSError, ValueError, NotStoredError) as error:
@@ -338,9 +442,11 @@ class Writer:
         if given is not None:
             with self.lock:
                 self.served = given
+        if discard:
+            self._recount()
 
 
-def _deliver(pairs: list[tuple["asyncio.Future[Any]", Any]]) -> None:
+def _deliver(pairs: list[tuple[Any, Answer]]) -> None:
     for future, answer in pairs:
         if future.done():  # its request was given up
             continue

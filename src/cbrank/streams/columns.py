@@ -105,6 +105,7 @@ class Columns:
             for name, how in (categorical or {}).items()
         }
         self.zero_based, self.max_features = bool(zero_based), operator.index(max_features)
+        self.decimal = "."  # the decimal mark of the text that was learned from last
         if not 1 <= self.max_features <= WIDEST:
             raise ValueError(f"max_features must lie between 1 and 2^31 - 1, got {max_features}.")
         if len(self.drop) > columns_state.MOST_DROPPED:

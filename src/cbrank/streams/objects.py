@@ -2,7 +2,7 @@
 
 import itertools
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from cbrank.features.table import GAP_WORDS, Column, Table, Words, is_gap_word, number_text
 from cbrank.streams.cells import column_of, plain_number
 from cbrank.streams.columns import Columns
+from cbrank.streams.dialect import with_point
 from cbrank.streams.labels import canonical
 from cbrank.streams.rows import FIRST_FEW, Rows
 
@@ -28,7 +29,8 @@ _LABEL = "label"  # the key of the label where the model knows no name for it
 class Objects:
     r"""What reads rows as JSON objects by what the columns of a model mean.
 
-    A key that a row lacks is a gap, as null is; keys that the model does not know are left out.
+    A key that a row lacks is a missing value, as null is; keys that the model does not know are left out.
+    Text means what it means in the file that the columns learned from, decimal commas included.
 
     Parameters
     ----------
@@ -68,19 +70,6 @@ class Objects:
             self.id = None
 
     # Checks ------------------------------------------------------------------------------------
-
-    def check(self, rows: Sequence[Row]) -> None:
-        """Raise a ValueError about rows that `features` would refuse.
-
-        Parameters
-        ----------
-        rows : sequence of mapping
-            The rows.
-        """
-        if self.columns.AS_THEY_COME:
-            self._refuse_strangers(rows)
-        else:
-            self.features(rows)
 
     def _refuse_strangers(self, rows: Sequence[Row]) -> None:
         known = self._known
@@ -157,12 +146,13 @@ class Objects:
 
     def _table(self, rows: Sequence[Row]) -> Table:
         try:
-            cells = zip(*map(self._cells, rows), strict=True)
-            return Table(self.names, map(_column, cells))
+            cells: Iterable[Sequence[Cell]] = zip(*map(self._cells, rows), strict=True)
         except KeyError:
             self._refuse_strangers(rows)
-            columns = [_column([row.get(name) for row in rows]) for name in self.names]
-            return Table(self.names, columns)
+            cells = ([row.get(name) for row in rows] for name in self.names)
+        if self.columns.decimal == ",":
+            cells = ([_with_point(cell) for cell in column] for column in cells)
+        return Table(self.names, map(_column, cells))
 
     def _numbers(self, rows: Sequence[Row]) -> NDArray[np.float64]:
         shape = len(rows), len(self.names)
@@ -285,6 +275,11 @@ def _column(cells: Sequence[Cell]) -> Column:
         numbers = np.array([_finite(cell) for cell in cells] if int in kinds else cells, np.float64)
         return np.where(np.isinf(numbers), np.nan, numbers)
     return column_of(["" if cell is None else _text(cell) for cell in cells])
+
+
+def _with_point(cell: Cell) -> Cell:
+    """Return a text as a table with decimal commas means it."""
+    return with_point(cell.strip()) if isinstance(cell, str) else cell
 
 
 def _is_text(cell: Any) -> TypeGuard[str]:

@@ -362,6 +362,8 @@ def _read_text(
             return
         names = settings.columns.names_of(names, dialect.unnamed)
         roles = _roles(names, name, settings, dialect)
+        if settings.learn:
+            settings.columns.decimal = dialect.decimal
         rows = rows_that_fit(rows, roles.n_numbers, len(roles.cells))
         parser = CsvParser(rows, names, roles, lines.longest, dialect)
     text = lines.cut(text, offset or min(lines.offset + begin, lines.end))

@@ -192,16 +192,16 @@ class TableColumns(Columns):
 
     def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         arrays, facts = super().get_state()
-        return arrays, facts | {"na": self.na}
+        return arrays, facts | {"na": self.na, "decimal": self.decimal}
 
     @classmethod
     def from_state(cls, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> Self:
         columns = super().from_state(arrays, facts)
         match facts:
-            case {"na": list(na), "sparse": False | None} if all(
+            case {"na": list(na), "decimal": "." | "," as decimal, "sparse": False | None} if all(
                 isinstance(word, str) for word in na
             ):
-                columns.na = cls(na=na).na
+                columns.na, columns.decimal = cls(na=na).na, decimal
                 return columns
         raise ValueError("its columns are not those of a table")
 
