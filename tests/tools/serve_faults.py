@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from serve_damage import DATABASE, SmallDisk, damage_rounds
+from serve_replacements import replace_rounds
 from served import HANG, Connection, Launcher
 from served_clients import Label, Learn, Remember, Score, load, quiet_load
 from served_lives import Judge, Life, events_of
@@ -269,4 +270,5 @@ FAULTS = {
     "clock": clock_rounds,
     "wait": wait_rounds,
     "damage": damage_rounds,
+    "replace": replace_rounds,
 }

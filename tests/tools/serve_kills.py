@@ -5,7 +5,8 @@ that was acknowledged and is not among the events exactly once, on the first row
 and is not, and on the first model that differs in a bit from a replay of the events: that of ``cbrank
 replay`` and one of its own, which learns from the events as they come and is never stopped. Clients retry
 with their key when an answer is lost. ``--fault`` adds to the kills a write-ahead file that is cut short, a
-full disk, a clock set back, or a damaged store (serve_faults.py).
+full disk, a clock set back, a damaged store (serve_faults.py), or models that are replaced by others, of other
+columns and labels too, while rows wait and labels come (serve_replacements.py).
 """
 
 import argparse

@@ -48,10 +48,15 @@ class Judge:
         row, self.last = json.loads(data), number
         assert row["t"] not in self.serials, f"row {row} is event {number} and an earlier one"
         self.serials[row["t"]] = number
-        return ",".join([*(as_cell(row.get(name)) for name in ("t", "a", "b", "city")), label])
+        assert label in self.model.columns.classes_, f"event {number} has the label {label}"
+        return ",".join([*(as_cell(row.get(name)) for name in self._names()), label])
+
+    def _names(self):
+        return [*(self.model.columns.numeric_ or ()), *self.model.columns.categorical]
 
     def _learn(self, lines):
-        text = io.BytesIO("\n".join(["t,a,b,city,y", *lines, ""]).encode())
+        header = ",".join([*self._names(), "y"])
+        text = io.BytesIO("\n".join([header, *lines, ""]).encode())
         how = {"learn": False, "format": "csv", "separator": ",", "decimal": "."}
         [chunk] = open_stream(text, columns=self.model.columns, **how)
         self.model.learn(chunk)
