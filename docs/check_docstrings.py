@@ -14,6 +14,7 @@ from cbrank import (
     metrics,
     modelfile,
     onnx,
+    paper,
     river,
     streams,
     training,
@@ -26,6 +27,7 @@ OPTIONAL = {"ES01", "SA01", "EX01", "GL08"}
 
 MODULES = (
     cbrank,
+    paper,
     uncertainty,
     metrics,
     datasets,

@@ -22,11 +22,12 @@ columns it can be drawn. The formulas, and how they are computed fast, are in :d
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.patches import Ellipse
-from scipy.special import ndtri
+from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
 
 from cbrank import CBRanker
 from cbrank.datasets import load
+from cbrank.paper import update_ranker
 
 X, y, _ = load("diabetes")
 known = (X[:, 1] > 0) & (X[:, 5] > 0)  # zero stands for "not measured"
@@ -88,21 +89,12 @@ print(f"{ranker.n_pairs_} pairs, {ranker.n_updates_} of them updated the model")
 # * No pair moves the mean by more than :math:`C` times :math:`\Sigma z`: one wrong label cannot turn it
 #   around.
 #
-# This is the whole step, Proposition 1 of the paper:
+# The whole step is Algorithm 3 of the paper, here with one buffered row at zero; :mod:`cbrank.paper` has
+# the paper's algorithms in plain NumPy:
 
 
 def step(mean, covariance, z, C, eta):
-    phi = ndtri(eta)
-    psi, zeta = 1 + phi**2 / 2, 1 + phi**2
-    m, v = mean @ z, z @ covariance @ z
-    if m >= phi * np.sqrt(v):
-        return mean, covariance
-    alpha = (-m * psi + np.sqrt(m**2 * phi**4 / 4 + v * phi**2 * zeta)) / (v * zeta)
-    alpha = min(C, alpha)
-    root_u = (-alpha * v * phi + np.sqrt((alpha * v * phi) ** 2 + 4 * v)) / 2
-    beta = alpha * phi / (root_u + v * alpha * phi)
-    s = covariance @ z
-    return mean + alpha * s, covariance - beta * np.outer(s, s)
+    return update_ranker(mean, covariance, z, 1, [np.zeros_like(z)], C, norm.ppf(eta))
 
 
 mean, covariance = np.array([0.9, 0.3]), np.array([[0.5, -0.1], [-0.1, 0.3]])
@@ -122,7 +114,7 @@ for panel, (title, z, C) in zip(panels, cases, strict=True):
     panel.annotate("z", z, (3, 3), textcoords="offset points", color="0.3", style="italic")
     draw_cloud(panel, mean, covariance)
     after = step(mean, covariance, z, C, eta=0.7)
-    if after[0] is not mean:
+    if (after[0] != mean).any():
         draw_cloud(panel, *after, colour="C1")
         panel.annotate("", after[0], mean, arrowprops={"arrowstyle": "->", "color": "C1"})
 panels[0].set_ylabel("blue: before, orange: after")

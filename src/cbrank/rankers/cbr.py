@@ -130,6 +130,44 @@ class CBRanker(Ranker):
         self.n_passes = n_passes
         self.random_state = random_state
 
+    @staticmethod
+    def paper(
+        C: float,
+        policy: Literal["fifo", "reservoir"] = "fifo",
+        covariance: Literal["full", "diagonal"] = "full",
+    ) -> "CBRanker":
+        """Return the ranker of the paper: `cbrank.paper.cbr`, and fast.
+
+        Parameters
+        ----------
+        C : float
+            The penalty parameter.
+        policy : {"fifo", "reservoir"}, default="fifo"
+            Which row a full buffer replaces.
+        covariance : {"full", "diagonal"}, default="full"
+            CBR, or CBR-diag.
+
+        Returns
+        -------
+        CBRanker
+            Buffers of 50 rows, no average, no forgetting, rows in the order given.
+
+        Examples
+        --------
+        >>> from cbrank import CBRanker
+        >>> CBRanker.paper(0.5)
+        CBRanker(C=0.5, average=False, buffer_size=50, forgetting=0.0, shuffle=False)
+        """
+        return CBRanker(
+            C,
+            buffer_size=50,
+            policy=policy,
+            covariance=covariance,
+            average=False,
+            forgetting=0.0,
+            shuffle=False,
+        )
+
     def _needs_matrix(self) -> bool:
         return self.covariance == "full"
 
