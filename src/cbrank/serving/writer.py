@@ -33,6 +33,7 @@ _MOST_ROWS = 4096  # of one transaction
 _TICK = 1.0  # seconds after which the writer looks for rows whose wait has ended
 _ENDED = 1000  # of them that are taken at a time
 _SNAPSHOT_SECONDS = 600.0  # after which a snapshot is made of whatever there is
+_KNOWN_SECONDS = 86400.0  # for which an id is known at most when its row waits no more
 _ANSWER_SECONDS = 86400.0  # for which answers to requests with a key are kept
 _ANSWER_BYTES = 2**28  # that they may take
 _ANSWER_LOOK = 60.0  # seconds between two looks at them
@@ -49,7 +50,7 @@ class Settings:
     wait : float
         Seconds for which a row waits for its label.
     wait_bytes : int
-        What all rows that wait may take.
+        What rows that wait may take, together with the ids of earlier ones that are still known.
     default_label : str, optional
         The label of rows whose wait ends without one; else nothing is learned from them.
     keep_events : bool
@@ -235,8 +236,9 @@ class Writer:
         self._fresh.append((label, row))
 
     def let_go(self, name: str, row: bytes, now: float, state: int) -> None:
-        """Let go of a row that waited; its id is known for as long again."""
-        self.store.finish([(name, now + self.settings.wait)], state)
+        """Let go of a row that waited; its id is known for as long again, at most for a day."""
+        known = min(self.settings.wait, _KNOWN_SECONDS)
+        self.store.finish([(name, now + known)], state)
         self.counts.waiting -= 1
         self.counts.waiting_bytes -= len(row)
 
@@ -249,15 +251,13 @@ class Writer:
     def make_room(self, size: int, now: float) -> None:
         """Make sure that so many bytes may wait, or refuse."""
         most, taken = self.settings.wait_bytes - size, self.counts
-        while taken.waiting_bytes > most and (
-            forgotten := self.store.forget_ids(now + 2 * self.settings.wait, _FORGOTTEN)
-        ):  # ids that have their label
+        while taken.waiting_bytes > most and (forgotten := self.store.forget_ids(now, _FORGOTTEN)):
             taken.waiting_bytes -= forgotten
         if taken.waiting_bytes > most:
             raise Refused(
                 429,
-                f"{self.counts.waiting:,} rows wait for labels, and there is no room for more: send "
-                "labels, or score without remember.",
+                f"{self.counts.waiting:,} rows wait for labels, and with the ids of earlier ones there is "
+                "no room for more: send labels, score without remember, or give the service more room.",
                 headers={"Retry-After": "60"},
             )
 
