@@ -14,7 +14,7 @@ from cbrank.serving.errors import Refused
 from cbrank.serving.jobs import CHUNK
 from cbrank.serving.replay import replay
 from cbrank.serving.service import Once, Service
-from cbrank.serving.store import DATABASE, Store, StoreError
+from cbrank.serving.store import Clock, Store, StoreError
 from cbrank.serving.writer import Settings
 from cbrank.streams import TableColumns, open_stream
 from cbrank.training import Model
@@ -146,11 +146,9 @@ def test_the_model_of_a_start_is_that_of_the_run_before(serve, tmp_path):
         folder = tmp_path / str(number)
         served = serve(learn, folder, **settings)
         assert serve(look, folder, **settings) == served
-        with sqlite3.connect(folder / DATABASE) as database:
-            # as if it had been killed: no snapshot since some events
-            database.execute(
-                "DELETE FROM snapshots WHERE number = (SELECT max(number) FROM snapshots)"
-            )
+        store = Store.open(folder)
+        store.forget_after(store.snapshots()[1])  # as if it had been killed before the last one
+        store.close()
         assert serve(look, folder, **settings) == served
         assert replay(folder)[0].to_bytes() == served
 
@@ -246,19 +244,32 @@ def test_rows_wait_through_a_restart_and_a_clock_set_back(serve, monkeypatch):
         assert serve(learn, wait=5.0)["learned"] == 1
 
 
-def test_waiting_rows_are_bounded(serve):
-    rows = made_rows(20)
+def test_rows_and_ids_are_bounded_and_none_is_forgotten_early(serve, monkeypatch):
+    rows, ids, moments = made_rows(20), [*"abcdefghij"], [1e10]
+    monkeypatch.setattr(Clock, "now", lambda _: moments[-1])
 
     async def steps(service):
-        await service.answer(rows[:10], remember=True, ids=[*"abcdefghij"])
-        full = await refusal(service.answer(rows[10:], remember=True))
-        await service.learn_labels([(name, "no") for name in "abcdefghij"])
-        await service.answer(rows[10:15], remember=True)  # the rows are gone, their ids are not
-        return full, service.counts.waiting_bytes
+        async def remember():
+            await service.answer(rows[10:], remember=True, ids=[*"klmnopqrst"])
 
-    full, size = serve(steps, wait_bytes=2500)
-    assert (full.status, full.headers["Retry-After"]) == (429, "60")
-    assert size <= 2500
+        await service.answer(rows[:10], remember=True, ids=ids)
+        full = [await refusal(remember())]
+        await service.learn_labels([(name, "no") for name in ids])
+        known = []
+        for passed in (0.0, 3599.0):
+            moments.append(1e10 + passed)
+            full.append(await refusal(remember()))
+            known.append(await refusal(service.learn_labels([(ids[0], "yes")])))
+        moments.append(1e10 + 3601.0)
+        await remember()
+        unknown = await refusal(service.learn_labels([(ids[0], "yes")]))
+        return full, known, unknown, service.counts.waiting_bytes
+
+    full, known, unknown, size = serve(steps, wait_bytes=2000, wait=3600.0)
+    assert {(one.status, one.headers["Retry-After"]) for one in full} == {(429, "60")}
+    assert [one.status for one in known] == [409, 409]
+    assert unknown.status == 404
+    assert size <= 2000
 
 
 # Requests that come twice -------------------------------------------------------------------------

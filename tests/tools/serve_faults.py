@@ -15,6 +15,9 @@ from served import HANG, Connection, Launcher
 from served_clients import Label, Learn, Remember, Score, load, quiet_load
 from served_lives import Judge, Life, events_of
 
+from cbrank.serving.database import LAST, StoreError
+from cbrank.serving.store import Store
+
 # A write-ahead file that is cut short -------------------------------------------------------------
 
 
@@ -52,9 +55,21 @@ def cut(life):
     if data:
         assert judge.last == events_before(life, data[: last_commit(data[:at])])
     lost = life.judge.last - judge.last
+    accept_the_loss(life, life.ledger.acknowledged.keys() - judge.serials.keys())
     life.ledger.forget(judge.serials)
     life.judge = judge
     return lost, len(data), at
+
+
+def accept_the_loss(life, missing):
+    """See that a store is refused that has lost what was acknowledged, and do what the error says."""
+    copy, told = life.copy(), ""
+    try:
+        Store.look_into(copy).close()
+    except StoreError as error:
+        told = str(error)
+        Path(life.store, LAST).unlink()
+    assert f"remove {copy / LAST} to go on" in told if told else not missing, (told, missing)
 
 
 def last_commit(data):

@@ -2,7 +2,7 @@
 
 ``python tests/tools/served.py`` imports and compiles what serving needs and then forks for each line of
 JSON on standard input: it answers with the process, and later with its end. A server is told its clock by a
-file, and the largest file it may write.
+file, the largest file it may write, and whether it keeps the events that it deletes.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ import os
 import queue
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -318,7 +319,7 @@ def warm_up():
                 main(["train", str(rows), "--label", "y", "-o", f"{folder}/m", "--quiet", *more])
 
 
-def carry_out(line, told, clock=None, largest=None):
+def carry_out(line, told, clock=None, largest=None, keep_gone=False):
     """Run a command and end the process."""
     code = 70
     try:
@@ -331,6 +332,8 @@ def carry_out(line, told, clock=None, largest=None):
         os.dup2(words, 2)
         if clock:
             set_clock(clock)
+        if keep_gone:
+            keep_deleted_events()
         if largest:
             import resource  # noqa: PLC0415 - not on every system
 
@@ -361,6 +364,28 @@ def set_clock(path):
 
     time.time = lambda: now() + off()
     time.time_ns = lambda: now_ns() + 10**9 * off()
+
+
+def keep_deleted_events():
+    """Let a store keep the events that it deletes, in a database beside its own."""
+    from cbrank.serving.database import Database  # noqa: PLC0415
+
+    drop = Database.drop
+
+    def kept(database, table, where, *values):
+        if table == "events":
+            rows = database.run(
+                f"SELECT number, chunk, label, row FROM events WHERE {where}", values
+            )
+            with contextlib.closing(sqlite3.connect(database.path.with_name("gone.db"))) as gone:
+                gone.execute(
+                    "CREATE TABLE IF NOT EXISTS gone (number PRIMARY KEY, chunk, label, row)"
+                )
+                gone.executemany("INSERT OR REPLACE INTO gone VALUES (?, ?, ?, ?)", rows)
+                gone.commit()
+        drop(database, table, where, *values)
+
+    setattr(Database, "drop", kept)  # noqa: B010 - type checkers refuse the plain assignment
 
 
 if __name__ == "__main__":

@@ -87,25 +87,16 @@ def learned_of(path):
 def events_of(store):
     """Return the events of a store, and the models that were given to it, after which event."""
     with closing(sqlite3.connect(Path(store, "store.db"))) as database:
-        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_schema")}
-        rows = [
-            row
-            for table in sorted({"events", "gone"} & tables)
-            for row in database.execute(f"SELECT number, chunk, label, row FROM {table}")
-        ]
-        given = "SELECT event, file FROM snapshots WHERE given ORDER BY number"
-        return sorted(rows), database.execute(given).fetchall()
-
-
-def keep_gone(store):
-    """Let a store keep the events that it deletes, in a table of their own."""
-    with closing(sqlite3.connect(Path(store, "store.db"))) as database:
-        database.executescript("""
-            CREATE TABLE gone (number, chunk, label, row);
-            CREATE TRIGGER keep_gone AFTER DELETE ON events BEGIN
-                INSERT INTO gone VALUES (old.number, old.chunk, old.label, old.row);
-            END;
-        """)
+        rows = database.execute("SELECT number, chunk, label, row FROM events").fetchall()
+        query = "SELECT event, file FROM snapshots WHERE given ORDER BY number"
+        given = database.execute(query).fetchall()
+        first = database.execute("SELECT min(event) FROM snapshots").fetchone()
+    if Path(store, "gone.db").exists():
+        with closing(
+            sqlite3.connect(Path(store, "gone.db"))
+        ) as gone:  # what is later is no event yet
+            rows += gone.execute("SELECT * FROM gone WHERE number <= ?", first).fetchall()
+    return sorted(rows), given
 
 
 def check_ledger(ledger, judge, store):
@@ -159,18 +150,16 @@ class Life:
         self.ledger = Ledger(draw, gaps=not plain, expires=expires)
         self.judge = Judge(self.model)
         self.kills, self.startup = 0, 1.0
+        self._how = {"keep_gone": not keep}
         if keep:
             self.options.append("--keep-events")
             other = make_model(folder, plain=plain, name="other")
             self.ledger.models = [self.model.read_bytes(), other.read_bytes()]
-        else:
-            self.start().end()
-            keep_gone(self.store)
 
     def start(self, **how):
         """Start a server and wait until it answers."""
         begin = time.monotonic()
-        server = Server(self.launcher, self.model, self.store, *self.options, **how)
+        server = Server(self.launcher, self.model, self.store, *self.options, **self._how, **how)
         try:
             server.wait_ready()
         except BaseException:
@@ -181,7 +170,7 @@ class Life:
 
     def start_and_kill(self):
         """Kill a server before it answers, or just when it begins to."""
-        server = Server(self.launcher, self.model, self.store, *self.options)
+        server = Server(self.launcher, self.model, self.store, *self.options, **self._how)
         time.sleep(self.draw.uniform(0, 1.1 * self.startup))
         code = server.end()
         assert code == -signal.SIGKILL, (code, server.told())

@@ -162,11 +162,12 @@ def _is_loopback(host: str) -> bool:
 
 
 def _check(folder: Path) -> None:
+    from cbrank.serving.served import faults_of  # noqa: PLC0415
     from cbrank.serving.store import Store  # noqa: PLC0415
 
     store = Store.look_into(folder)
     try:
-        faults = store.faults()
+        faults = faults_of(store)
         waiting, ids, _ = store.waiting()
         snapshots = store.snapshots()
         for name, value in {

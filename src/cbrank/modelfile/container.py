@@ -151,6 +151,25 @@ def read(path: str | os.PathLike[str]) -> tuple[Arrays, Facts]:
         raise ModelFileError(f"{path} {error}") from None
 
 
+def checksum(path: str | os.PathLike[str]) -> str:
+    """Return the checksum that a file names; whether it is that of its content, `read` finds out.
+
+    Parameters
+    ----------
+    path : path-like
+        A file that `write` wrote.
+
+    Returns
+    -------
+    str
+        64 digits, or what stands in their place.
+    """
+    if not Path(path).is_file():
+        raise ModelFileError(f"{path} is not a file.")
+    with Path(path).open("rb") as file:
+        return file.read(_DIGITS.stop)[_DIGITS].decode("ascii", "replace")
+
+
 def brief(error: Exception) -> str:
     """Return what an error says in few and printable characters, whatever a file made it say."""
     return "".join(c if c.isprintable() else "?" for c in str(error)[:300])

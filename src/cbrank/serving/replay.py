@@ -34,7 +34,9 @@ def replay(
     """
     store = Store.look_into(folder)
     try:
-        first = store.snapshots()[-1]
+        if not (snapshots := store.snapshots()):
+            raise StoreError(f"{folder} has no model yet: start the service once.")
+        first = snapshots[-1]
         begin = Model.open(store.path(first))
         served = Served(begin if make is None else make(begin))
         done, total = 0, store.count_events(first.event)

@@ -138,30 +138,42 @@ def begun(store: Store, given: bytes, path: Path, *, keep_events: bool) -> Serve
             f"{store.folder} goes on from another model than {path} is now: give the file that the "
             "service began with, another store for this one, or send it by POST /model."
         )
+    served, snapshot, faults = resumed(store)
+    for fault in faults:
+        log.warning("damaged snapshot", extra={"facts": {"reason": fault}})
+    if faults:  # else the next snapshot would push out the good one, and not those
+        store.forget_after(snapshot)
     if keep_events:
         store.keep_from_now()
-    store.tidy()
-    return restored(store)
+    store.tidy()  # only now is it known that nothing else is needed
+    return served
 
 
-def restored(store: Store) -> Served:
-    """Return the model of a store after all its events: its newest good snapshot, and those since.
+def resumed(store: Store) -> tuple[Served, Snapshot, list[str]]:
+    """Return the model of a store after all its events; the store stays as it is.
+
+    Returns
+    -------
+    served : Served
+        The model.
+    snapshot : Snapshot
+        The newest good snapshot, from which it was made.
+    faults : list of str
+        A sentence on each newer one.
 
     Raises
     ------
     StoreError
-        If no snapshot is good, or events cannot be learned from.
+        If no snapshot is good, or an event is damaged.
     """
     model, snapshot, faults = load(store)
-    for fault in faults:
-        log.warning("damaged snapshot", extra={"facts": {"reason": fault}})
     served = Served(model)
     if count := store.count_events(snapshot.event):
         log.info("learning again", extra={"facts": {"events": count}})
     for chunk in store.chunks(snapshot.event):
         learn_again(served, chunk)
     served.refresh()
-    return served
+    return served, snapshot, faults
 
 
 def load(store: Store) -> tuple[Model, Snapshot, list[str]]:
@@ -182,6 +194,27 @@ def load(store: Store) -> tuple[Model, Snapshot, list[str]]:
         f"{store.folder}: none of its {len(found)} snapshots is good: {' '.join(faults)} Bring the "
         "folder back from a backup, or serve a model with a new store."
     )
+
+
+def faults_of(store: Store) -> list[str]:
+    """Return all that is wrong with a store that could be opened.
+
+    Every event is read and every snapshot opened, and the start of a service is made.
+    """
+    faults = []
+    for snapshot in store.snapshots():
+        try:
+            Model.open(store.path(snapshot))
+        except (OSError, ModelFileError) as error:
+            faults.append(str(error))
+    try:
+        for _ in store.chunks(store.first_event() - 1):
+            pass
+        if store.snapshots():  # else the first start was stopped before it ended
+            resumed(store)
+    except StoreError as error:
+        faults.append(str(error))
+    return faults
 
 
 def opened(file: bytes, path: Path | str = "the model") -> Served:

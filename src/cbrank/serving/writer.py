@@ -21,7 +21,7 @@ import msgspec
 from cbrank.serving.counts import Counts
 from cbrank.serving.errors import Refused, sentence_of
 from cbrank.serving.jobs import Batch, Expire, Job, Teach
-from cbrank.serving.served import Served, restored
+from cbrank.serving.served import Served, resumed
 from cbrank.serving.store import Clock, NotStoredError, Store
 
 Answer = tuple[bytes, bool] | Refused  # JSON, and whether it was given before
@@ -31,6 +31,7 @@ log = logging.getLogger("cbrank.serving")
 _MOST_ROWS = 4096  # of one transaction
 _TICK = 1.0  # seconds after which the writer looks for rows whose wait has ended
 _SNAPSHOT_SECONDS = 600.0  # after which a snapshot is made of whatever there is
+_KNOWN_SECONDS = 86400.0  # for which an id is known at most when its row waits no more
 _ANSWER_SECONDS = 86400.0  # for which answers to requests with a key are kept
 _ANSWER_BYTES = 2**28  # that they may take
 _ANSWER_LOOK = 60.0  # seconds between two looks at them
@@ -47,7 +48,7 @@ class Settings:
     wait : float
         Seconds for which a row waits for its label.
     wait_bytes : int
-        What all rows that wait may take.
+        What rows that wait may take, together with the ids of earlier ones that are still known.
     default_label : str, optional
         The label of rows whose wait ends without one; else nothing is learned from them.
     keep_events : bool
@@ -322,9 +323,7 @@ class Writer:
 
     def _isolate(self, jobs: list[Job], error: _NotLearnedError) -> None:
         """Do jobs one by one after learning failed on one of them, which is refused alone."""
-        fault = type(
-            error.__cause__
-        ).__name__  # its text may hold what is in a row: not for the log
+        fault = type(error.__cause__).__name__  # its text may quote a row, which is not for the log
         log.error("not learned", extra={"facts": {"requests": len(jobs), "reason": fault}})
         self._restore()
         if len(jobs) > 1:
@@ -339,7 +338,7 @@ class Writer:
     def _restore(self) -> None:
         """Go on with the model of the store: the one in memory is ahead of it."""
         try:
-            served = restored(self.store)
+            served, _, _ = resumed(self.store)
         except Exception as error:
             log.exception("the model was not restored")
             if self.stopped is None:
@@ -351,18 +350,25 @@ class Writer:
     # Inside a transaction ------------------------------------------------------------------------
 
     def let_go(self, batch: Batch, name: str, row: bytes, state: int) -> None:
-        """Let go of a row that waited; its id is known for as long again."""
-        self.store.finish([(name, batch.now + self.settings.wait)], state)
+        """Let go of a row that waited; its id is known for as long again, at most for a day."""
+        self.store.finish([(name, batch.now + self._known_seconds())], state)
         batch.counts.subtract({"waiting": 1, "waiting_bytes": len(row)})
+
+    def _known_seconds(self) -> float:
+        return min(self.settings.wait, _KNOWN_SECONDS)
 
     def make_room(self, batch: Batch, size: int) -> None:
         """Refuse rows for which there is no room, in bytes, among those that wait."""
-        taken = self.counts.waiting_bytes + batch.counts["waiting_bytes"]
-        if taken + size > self.settings.wait_bytes:
+        most = self.settings.wait_bytes - size
+        while (taken := self.counts.waiting_bytes + batch.counts["waiting_bytes"]) > most and (
+            forgotten := self.store.forget_ids(batch.now, _FORGOTTEN)
+        ):
+            batch.counts["waiting_bytes"] -= forgotten
+        if taken > most:
             raise Refused(
                 429,
-                f"{self.counts.waiting:,} rows wait for labels, and there is no room for more: send "
-                "labels, or score without remember.",
+                f"{self.counts.waiting:,} rows wait for labels, and with the ids of earlier ones there is "
+                "no room for more: send labels, score without remember, or give the service more room.",
                 headers={"Retry-After": "60"},
             )
 
@@ -421,7 +427,7 @@ class Writer:
         begin, now = time.perf_counter(), self.clock.now()
         served = given or self.served
         keep = self.settings.keep_events
-        known_until = now + self.settings.wait if discard else None
+        known_until = now + self._known_seconds() if discard else None
         try:
             self.store.add_snapshot(
                 served.model,
