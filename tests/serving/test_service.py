@@ -11,9 +11,9 @@ import pytest
 
 import cbrank
 from cbrank.serving.errors import Refused
-from cbrank.serving.jobs import CHUNK
+from cbrank.serving.jobs import CHUNK, Once
 from cbrank.serving.replay import replay
-from cbrank.serving.service import Once, Service
+from cbrank.serving.service import Service
 from cbrank.serving.store import Clock, Store, StoreError
 from cbrank.serving.writer import Settings
 from cbrank.streams import TableColumns, open_stream

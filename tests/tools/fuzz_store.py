@@ -25,9 +25,10 @@ import numpy as np
 import cbrank
 from cbrank.modelfile import ModelFileError
 from cbrank.serving.database import DATABASE, LAST, StoreError
+from cbrank.serving.jobs import Once
 from cbrank.serving.replay import replay
 from cbrank.serving.served import begun, faults_of
-from cbrank.serving.service import Once, Service
+from cbrank.serving.service import Service
 from cbrank.serving.store import EXPIRED, Store
 from cbrank.serving.writer import Settings
 from cbrank.training import Model

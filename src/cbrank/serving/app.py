@@ -14,8 +14,8 @@ from starlette.routing import BaseRoute
 
 from cbrank.serving import metrics, models, openapi, page, protocols
 from cbrank.serving.errors import INTERNAL, Refused
+from cbrank.serving.jobs import Once
 from cbrank.serving.limits import Limits, refuse_too_deep
-from cbrank.serving.service import Once
 from cbrank.streams.objects import Row
 
 if TYPE_CHECKING:

@@ -1,6 +1,7 @@
 """Requests that change the store: what each writes inside a transaction, and its answer."""
 
 import asyncio
+import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,26 @@ if TYPE_CHECKING:
 
 CHUNK = 64  # rows learned in one call; what looks at the model waits meanwhile, scores do not
 _MOST_NAMED = 100  # unreadable cells that an answer names
+
+
+class Once(NamedTuple):
+    """What tells a request from others, so that it is carried out once although it comes twice.
+
+    Examples
+    --------
+    >>> once = Once("shop", "order 7", "POST /learn")
+    >>> once.digest(None, b"{}") == once._replace(request="POST /score").digest(None, b"{}")
+    False
+    """
+
+    owner: str = ""  # who asks: keys are theirs
+    key: str | None = None
+    request: str = ""  # method and path
+
+    def digest(self, names: Sequence[str] | None, *blobs: bytes) -> bytes:
+        """Return a digest of method, path, ids and content."""
+        parts = [self.request.encode(), msgspec.json.encode(names), *blobs]
+        return hashlib.sha256(b"\n".join(parts)).digest()
 
 
 class Fresh(NamedTuple):

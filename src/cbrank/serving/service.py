@@ -4,7 +4,6 @@ The event loop scores; one thread, the writer, learns. Requests that wait togeth
 """
 
 import asyncio
-import hashlib
 import logging
 import secrets
 import time
@@ -19,8 +18,8 @@ import msgspec
 from cbrank.modelfile import ModelFileError
 from cbrank.serving.counts import Counts
 from cbrank.serving.errors import Refused, sentence_of
-from cbrank.serving.jobs import Job, Label, Remember, Teach
-from cbrank.serving.served import Served, begun, opened, warm_up
+from cbrank.serving.jobs import Job, Label, Once, Remember, Teach
+from cbrank.serving.served import Served, begun, opened, resumed, warm_up
 from cbrank.serving.store import Store
 from cbrank.serving.writer import Settings, Writer
 from cbrank.streams.objects import Row
@@ -35,26 +34,6 @@ _LONGEST = 200  # characters of an id or a key
 
 Result = TypeVar("Result")
 Said = dict[str, Any]
-
-
-class Once(NamedTuple):
-    """What tells a request from others, so that it is carried out once although it comes twice.
-
-    Examples
-    --------
-    >>> once = Once("shop", "order 7", "POST /learn")
-    >>> once.digest(None, b"{}") == once._replace(request="POST /score").digest(None, b"{}")
-    False
-    """
-
-    owner: str = ""  # who asks: keys are theirs
-    key: str | None = None
-    request: str = ""  # method and path
-
-    def digest(self, names: Sequence[str] | None, *blobs: bytes) -> bytes:
-        """Return a digest of method, path, ids and content."""
-        parts = [self.request.encode(), msgspec.json.encode(names), *blobs]
-        return hashlib.sha256(b"\n".join(parts)).digest()
 
 
 _ANY = Once()
@@ -90,7 +69,7 @@ class Service:
     def __init__(self, store: Store, served: Served, settings: Settings, name: str) -> None:
         self.name, self.settings, self.counts = name, settings, Counts()
         self.closing = False  # what would go on for ever ends when this is true
-        self._writer = Writer(store, served, settings, self.counts)
+        self._writer = Writer(store, served, settings, self.counts, lambda: resumed(store)[0])
         self._asked: list[_Asked] = []
         self._thread = ThreadPoolExecutor(1, "scorer")
         self.began = time.time()

@@ -14,15 +14,17 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from cbrank.serving.counts import Counts
 from cbrank.serving.errors import Refused, sentence_of
 from cbrank.serving.jobs import Batch, Expire, Job, Teach
-from cbrank.serving.served import Served, resumed
 from cbrank.serving.store import Clock, NotStoredError, Store
+
+if TYPE_CHECKING:
+    from cbrank.serving.served import Served
 
 Answer = tuple[bytes, bool] | Refused  # JSON, and whether it was given before
 
@@ -93,11 +95,21 @@ class Writer:
         What is asked.
     counts : Counts
         Where things are counted.
+    restore : callable
+        Returns the model of the store again.
     """
 
-    def __init__(self, store: Store, served: Served, settings: Settings, counts: Counts) -> None:
+    def __init__(
+        self,
+        store: Store,
+        served: "Served",
+        settings: Settings,
+        counts: Counts,
+        restore: Callable[[], "Served"],
+    ) -> None:
         self.thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self.store, self.served, self.settings, self.counts = store, served, settings, counts
+        self._restored = restore
         self.lock = threading.Lock()  # held while the model changes
         self.stopped: str | None = None
         self.is_ahead = False  # whether the model has learned from rows that are not in the store
@@ -338,7 +350,7 @@ class Writer:
     def _restore(self) -> None:
         """Go on with the model of the store: the one in memory is ahead of it."""
         try:
-            served, _, _ = resumed(self.store)
+            served = self._restored()
         except Exception as error:
             log.exception("the model was not restored")
             if self.stopped is None:
@@ -398,7 +410,7 @@ class Writer:
         except NotStoredError as error:
             self._give_up(f"the store could not be written ({error})")
 
-    def replace(self, given: Served, *, discard: bool) -> int:
+    def replace(self, given: "Served", *, discard: bool) -> int:
         """Serve another model from now on; return how many rows that waited were discarded.
 
         Raises
@@ -422,7 +434,7 @@ class Writer:
         self.counts.discarded += waiting
         return waiting
 
-    def snapshot(self, given: Served | None = None, *, discard: bool = False) -> None:
+    def snapshot(self, given: "Served | None" = None, *, discard: bool = False) -> None:
         """Write a snapshot of the model, or of one that takes its place."""
         begin, now = time.perf_counter(), self.clock.now()
         served = given or self.served
