@@ -85,6 +85,7 @@ CONTAINERS = {
         pl.col("when").dt.replace_time_zone("Asia/Tokyo")
     ),
     "Arrow": lambda: pa.table(COLUMNS),
+    "Arrow, a batch": lambda: pa.RecordBatch.from_pydict(COLUMNS),
     "columns": lambda: (
         {"age": pd.Series(COLUMNS["age"]), "paid": pl.Series(COLUMNS["paid"])}
         | {"city": np.array(COLUMNS["city"], object), "when": tuple(COLUMNS["when"])}
@@ -172,6 +173,9 @@ def test_nested_cells_are_refused_with_their_place(nested):
             read_table(X)
 
 
+TWINS = "more than one column named 'a'"
+
+
 @pytest.mark.parametrize(
     ("X", "message"),
     [
@@ -179,7 +183,12 @@ def test_nested_cells_are_refused_with_their_place(nested):
         (3.0, "Reshape your data"),
         ([[1, 2], [3]], "row 0 has 2, row 1 does not"),
         ({"a": [1, 2], "b": [1]}, "'a' has 2 rows, 'b' has 1"),
-        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "more than one column named 'a'"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), TWINS),
+        (pd.DataFrame([[1, 2]] * 2, columns=["a", "a"]), TWINS),
+        (pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"]), TWINS),
+        (pa.RecordBatch.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"]), TWINS),
+        ({1: [1], "1": [2]}, "more than one column named '1'"),
+        ([{"a": 1}, {1: 1, "1": 2}], "more than one column named '1'"),
         (pl.LazyFrame({"a": [1]}), "collect it first"),
         (np.ones((2, 2)) * 1j, "Complex data not supported"),
         ({"a": np.ones((2, 2))}, "has 2 dimensions"),
