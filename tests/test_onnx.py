@@ -45,7 +45,7 @@ def buckets(words):
 
 def inputs_of(ranker, model, rows):
     """Cells as the ranker reads them, which the graph leaves to its caller."""
-    decisions = ranker.encoder_.get_state()[1]["decisions"]
+    decisions = ranker.encoder_.decided()
     read = dict(zip(rows.names, zip(rows.columns, decisions, strict=True), strict=True))
     found = {}
     for port in columns_of(model):

@@ -55,9 +55,12 @@ class Texts(Sequence[str]):
         if last != text.size or (ends[:1] < 0).any() or (ends[1:] < ends[:-1]).any():
             raise ValueError("its names are not a list of texts")
         decoder = codecs.getincrementaldecoder("utf-8")("surrogatepass")
-        for begin in range(0, text.size, _BYTES):
-            decoder.decode(text[begin : begin + _BYTES].tobytes())
-        decoder.decode(b"", final=True)
+        try:
+            for begin in range(0, text.size, _BYTES):
+                decoder.decode(text[begin : begin + _BYTES].tobytes())
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            raise ValueError("its names are not UTF-8") from None
         begins = ends[:-1][ends[:-1] < text.size]
         if (text[begins] & 0xC0 == 0x80).any():
             raise ValueError("its names are cut within a character")

@@ -22,6 +22,7 @@ from cbrank.features import Table, TableEncoder
 from cbrank.features import encoder as encoder_module
 from cbrank.features.dates import parsed_time
 from cbrank.features.table import in_words
+from cbrank.texts import Texts
 
 KINDS = ("number", "word", "time", "text", "drop")
 
@@ -64,14 +65,14 @@ def known(encoder):
     A column of numbers and words in a chunk of numbers is one of numbers, until words come.
     """
     arrays, facts = encoder.get_state()
-    told = [[kind, *rest] for kind, _, *rest in facts.pop("decisions")]
-    waiting = facts.pop("waiting")
+    texts = [*Texts.checked({"text": arrays.pop("text"), "ends": arrays.pop("ends")})]
+    del texts[1 : 2 * facts["columns"] : 2]  # how cells are read
     rows = {name.removeprefix("waiting."): a for name, a in arrays.items() if "waiting" in name}
-    table = Table.from_state(rows, waiting) if waiting else Table([], [])
+    table = Table.from_state(rows, encoder.names()) if rows else Table([], [])
     words = [in_words(column) for column in table.columns]
     cells = [[w.values[code] if code >= 0 else None for code in w.codes] for w in words]  # noqa: PD011
     own = {name: array.tolist() for name, array in arrays.items() if "waiting" not in name}
-    return own, facts, told, cells
+    return own, facts, texts, cells
 
 
 def assert_same(one, other, columns):
@@ -607,24 +608,33 @@ def forged_states():
         yield {**arrays, name: arrays[name].astype(np.int16)}, facts
     yield {**arrays, "floats": np.full_like(arrays["floats"], np.nan)}, facts
     yield {**arrays, "floats": arrays["floats"][::-1].copy()}, facts
+    texts = [*Texts.checked({name: arrays[name] for name in ("text", "ends")})]
+    for at, text in ((2, "x"), (0, "w")):  # two columns of one name
+        yield arrays | Texts.of([*texts[:at], text, *texts[at + 1 :]]).arrays(), facts
+    yield {**arrays, "text": np.full_like(arrays["text"], 0xFF)}, facts
+    yield {**arrays, "ends": arrays["ends"][::-1].copy()}, facts
+    for at, value in ((0, 6), (0, -1), (0, 2), (1, 2), (2, -1), (2, 0), (3, 2**40), (5, -1)):
+        # kind, whether it was asked for, rows and gaps of the first column; of the second
+        ints = arrays["ints"].copy()
+        ints[at] = value
+        yield {**arrays, "ints": ints}, facts
     for key, value in (
-        ("names", ["x"]),
-        ("names", ["x", "x", "t", "s"]),
-        ("names", 3),
+        ("columns", 3),
+        ("columns", 5),
+        ("columns", 0),
+        ("columns", 2**40),
+        ("columns", "4"),
         ("pieces", 0),
         ("pieces", "8"),
-        ("kinds", {"z": "word"}),
-        ("kinds", {"x": "word"}),
-        ("kinds", None),
-        ("decisions", []),
-        ("decisions", [["word", "", False, 1, 2]] * 4),
-        ("decisions", [["number", "", False, 16, 0]] * 4),
         ("settled", -1),
         ("named", "yes"),
-        ("waiting", None),
     ):
         yield arrays, {**facts, key: value}
-    yield {name: array for name, array in arrays.items() if "waiting" not in name}, facts
+    for name in [name for name in arrays if name.startswith("waiting.")]:
+        yield {key: array for key, array in arrays.items() if key != name}, facts
+    for kinds in ([0, 1, 1], [0, 1, 1, 4], [1, 1, 1, 1], [0, 2, 1, 1]):
+        yield {**arrays, "waiting.kinds": np.array(kinds, np.uint8)}, facts
+    yield {**arrays, "waiting.kinds": np.array([0, 1, 1, 1])}, facts
 
 
 @pytest.mark.parametrize("number", range(len([*forged_states()])))

@@ -27,10 +27,11 @@ def use(arrays, facts):
         ranker = restore("model", arrays, facts)
     except ModelFileError:
         return False
+    rows = dict(zip(ranker.feature_names_in_, X.values(), strict=True))  # names may be forged
     with np.errstate(all="ignore"):
-        ranker.decision_function(part(X, slice(5)))
-        ranker.contributions(part(X, slice(5)))
-        ranker.partial_fit(X, Y)
+        ranker.decision_function(part(rows, slice(5)))
+        ranker.contributions(part(rows, slice(5)))
+        ranker.partial_fit(rows, Y)
     return True
 
 

@@ -44,6 +44,21 @@ def test_numbers_flags_and_categories(path):
     assert chunks[0].y.tolist() == [0, 1, 0]
 
 
+@pytest.mark.parametrize("kind", [Columns, TableColumns])
+@pytest.mark.parametrize("name", ["x", "y"])
+def test_two_columns_of_one_name_are_refused(path, kind, name):
+    arrays = [pa.array([1, 2]), pa.array([0, 1]), pa.array([3, 4])]
+    parquet.write_table(pa.Table.from_arrays(arrays, names=["x", "y", name]), path)
+    with pytest.raises(ValueError, match=f"has two columns named '{name}'; rename one of them"):
+        read(path, kind("y"))
+
+
+def test_a_column_may_have_no_name(path):
+    parquet.write_table(pa.table({"": [1, 2], "y": [0, 1]}), path)
+    [chunk], _ = read(path, TableColumns("y"))
+    assert (chunk.X.names, chunk.X.columns[0].tolist()) == ([""], [1.0, 2.0])
+
+
 def test_dictionaries_decimals_and_small_numbers_are_numbers_too(path):
     changes = {
         "whole": pa.array([1, 2, 3], pa.decimal128(5, 1)),

@@ -46,7 +46,7 @@ def state(ranker):
         name.removeprefix("rows."): arrays.pop(name) for name in [*arrays] if "rows." in name[:5]
     }
     cells = []
-    for column in Table.from_state(rows, table.pop("rows")).columns if rows else []:
+    for column in Table.from_state(rows, ranker.encoder_.names()).columns if rows else []:
         words = in_words(column)
         cells.append([words.values[code] if code >= 0 else None for code in words.codes])
     return arrays, table, cells

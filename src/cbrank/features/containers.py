@@ -3,7 +3,8 @@
 No library of tables is imported: a table is known by the methods it has. What is read is a copy.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 
 from cbrank.features.cells import of_any, of_cell, of_list, of_polars, of_series
 from cbrank.features.table import Column, Table
+
+_NAMED = 5  # columns that a message lists
 
 
 def read_table(X: Any, wanted: Mapping[str, bool] | None = None) -> Table:
@@ -37,7 +40,7 @@ def read_table(X: Any, wanted: Mapping[str, bool] | None = None) -> Table:
     [array([31., nan]), Words(codes=array([0, 1], dtype=int32), values=('Oslo', 'Bergen'),
     declared=False)]
     """
-    table = _read(X.to_pydict() if hasattr(X, "to_pydict") else X, wanted)
+    table = _read(X, wanted)
     for count, what in zip(table.shape[::-1], ("feature", "sample"), strict=True):
         if count == 0:
             raise ValueError(
@@ -66,6 +69,8 @@ def _read(X: Any, wanted: Mapping[str, bool] | None) -> Table:
         return _of_columns(X.columns, X.get_column, wanted, of_polars)
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         return _of_pandas(X, wanted)
+    if hasattr(X, "to_pydict") and hasattr(X, "schema"):
+        return _of_arrow(X, wanted)
     if rows := dictionaries_of(X):
         return _of_dictionaries(rows, wanted)
     return _of_array(X, wanted)
@@ -98,11 +103,7 @@ def _is_column(values: Any) -> bool:
 def _of_columns(names: list[Any], get: Any, wanted: Mapping[str, bool] | None, read: Any) -> Table:
     """Return a table of named columns."""
     texts = [str(name) for name in names]
-    if len({*texts}) < len(texts):
-        twins = sorted({name for name in texts if texts.count(name) > 1})
-        raise ValueError(
-            f"X has more than one column named {_listed(twins)}: give each a name of its own."
-        )
+    _refuse_twins(texts)
     keys = dict(zip(texts, names, strict=True))
     if wanted is None:
         wanted = dict.fromkeys(texts, True)
@@ -127,6 +128,14 @@ def _of_columns(names: list[Any], get: Any, wanted: Mapping[str, bool] | None, r
     return Table([*wanted], [columns.get(name, gaps) for name in wanted])
 
 
+def _refuse_twins(names: list[str]) -> None:
+    if len({*names}) < len(names):
+        twins = sorted(name for name, count in Counter(names).items() if count > 1)
+        raise ValueError(
+            f"X has more than one column named {_listed(twins)}: give each a name of its own."
+        )
+
+
 def _copied(column: Column, place: int, name: str) -> Column:  # noqa: ARG001
     return column.copy() if isinstance(column, np.ndarray) else column[:]
 
@@ -149,9 +158,18 @@ def _of_pandas(X: Any, wanted: Mapping[str, bool] | None) -> Table:
     return _unnamed(columns)
 
 
+def _of_arrow(X: Any, wanted: Mapping[str, bool] | None) -> Table:
+    """Read a table or a record batch by the places of its columns: two may have one name."""
+    names = X.schema.names
+    places = {name: at for at, name in enumerate(names)}
+    return _of_columns(names, lambda name: X.column(places[name]).to_pylist(), wanted, of_any)
+
+
 def _of_dictionaries(rows: Sequence[Mapping[Any, Any]], wanted: Mapping[str, bool] | None) -> Table:
     keys = dict.fromkeys(chain.from_iterable(rows))
     if not all(isinstance(key, str) for key in keys):
+        for row in rows:
+            _refuse_twins([*map(str, row)])
         rows = [{str(key): cell for key, cell in row.items()} for row in rows]
     names = [*(dict.fromkeys(map(str, keys)) if wanted is None else wanted)]
     known = {*names}
@@ -159,7 +177,7 @@ def _of_dictionaries(rows: Sequence[Mapping[Any, Any]], wanted: Mapping[str, boo
         if known.isdisjoint(row):
             raise ValueError(
                 f"row {at} of X has none of the columns from which this encoder learned: "
-                f"{_listed(names[:5])}{' and others' * (len(names) > 5)}."
+                f"{_listed(names)}."
             )
     if len(rows) == 1:
         get = rows[0].get
@@ -209,8 +227,9 @@ def _unnamed(columns: list[Column]) -> Table:
     return Table([f"x{at}" for at in range(len(columns))], columns, named=False)
 
 
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(repr(name) for name in names)
+def _listed(names: Sequence[str]) -> str:
+    others = f" and {len(names) - _NAMED:,} others" if len(names) > _NAMED else ""
+    return ", ".join(map(repr, names[:_NAMED])) + others
 
 
 def _is_category(dtype: Any) -> bool:

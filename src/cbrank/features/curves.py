@@ -28,6 +28,10 @@ _MOST_MET = 1024  # values that are counted
 _LARGE, SMALLER = 1e300, 2.0**-16
 _LARGEST = float(np.finfo(np.float64).max)
 
+# Columns are many, and most have none: these are shared, and never changed.
+_NOTHING: Mapping[float, int] = {}
+_NO_VALUES: Numbers = np.zeros(0)
+
 
 class Curve(NamedTuple):
     """The line and the pieces of a column of numbers, as its first values gave them."""
@@ -186,7 +190,7 @@ def _arrays(rows: list[Any], width: int) -> Numbers:
     return np.array(rows, np.float64).T if rows else np.zeros((width, 0))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class NumberColumn:
     """What is known of a column of numbers."""
 
@@ -204,9 +208,9 @@ class NumberColumn:
     pieces: int = -1  # the first of them
     sentinels: tuple[int, ...] = ()
     gap: int = -1
-    singles: Mapping[float, int] = field(default_factory=dict)  # values with a feature of their own
-    met: Mapping[float, int] = field(default_factory=dict)  # how often other values have come
-    waiting: Numbers = field(default_factory=lambda: np.zeros(0))
+    singles: Mapping[float, int] = field(default_factory=lambda: _NOTHING)  # with features of their own
+    met: Mapping[float, int] = field(default_factory=lambda: _NOTHING)  # how often other values came
+    waiting: Numbers = field(default_factory=lambda: _NO_VALUES)
     seen: int = 0
     next_look: int = 0  # values after which knots may move
 
@@ -267,7 +271,7 @@ class NumberColumn:
             line=line,
             pieces=pieces,
             sentinels=tuple(sentinels),
-            waiting=np.zeros(0),
+            waiting=_NO_VALUES,
             # Twice as many values each time, so that a column that only ever grows has few curves.
             next_look=2 * self.seen,
         )

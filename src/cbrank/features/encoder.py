@@ -14,7 +14,8 @@ from cbrank.estimator import Estimator, TransformerMixin, check_is_fitted
 from cbrank.features.containers import read_table
 from cbrank.features.crosses import Coarse, Cross, Evidence
 from cbrank.features.encoding import Encoding, Known, Settings, is_text
-from cbrank.features.table import Column, Table
+from cbrank.features.kinds import Decision
+from cbrank.features.table import MOST_TABLE_COLUMNS, Column, Table
 from cbrank.locking import Owner
 from cbrank.parameters import COUNT, Kind, Number, Other
 
@@ -22,6 +23,7 @@ _FIRST, _BLOCK = 256, 1024  # rows that `partial_fit` learns from at a time
 _FIRST_OF_ALL = 512  # rows of the first block of `fit`
 _MOST_PIECES = 1024
 _WAITING = "waiting."
+_COUNTS = {"columns": 1, "pieces": 1, "max_categories": 1, "settled": 0}  # in a file, and the least
 
 
 class TableEncoder(Owner, TransformerMixin, Estimator):
@@ -147,6 +149,11 @@ class TableEncoder(Owner, TransformerMixin, Estimator):
         """Forget everything and take the columns of a table."""
         self._validate_params()
         names = tuple(table.names)
+        if len(names) > MOST_TABLE_COLUMNS:
+            raise ValueError(
+                f"X has {len(names):,} columns; a table may have {MOST_TABLE_COLUMNS:,} at most. "
+                "Leave columns out, or rank rows of numbers by CBRanker(covariance='diagonal')."
+            )
         encoding = Encoding(
             Settings.asked_for(names, self.pieces, self.max_categories, self.kinds or {})
         )
@@ -465,6 +472,32 @@ class TableEncoder(Owner, TransformerMixin, Estimator):
         """Whether there is free text, which has many thousands of features."""
         return any(is_text(column.known) for column in self._current().columns)
 
+    def names(self) -> list[str]:
+        """Return the names of the columns.
+
+        Returns
+        -------
+        list of str
+            "x0", "x1" and so on if the first table had no names.
+        """
+        return [*self._encoding.settings.names]
+
+    def decided(self) -> list[Decision]:
+        """Return what each column was decided to be.
+
+        Returns
+        -------
+        list of Decision
+            Of each column its `kind`, how its cells are read or why it is left out (`reason`), and
+            whether the caller `asked` for it.
+
+        Examples
+        --------
+        >>> TableEncoder(kinds={1: "word"}).fit([[3.5, "7"], [4.5, "8"]] * 20).decided()
+        [Decision(kind='number', reason='', asked=False), Decision(kind='word', reason='', asked=True)]
+        """
+        return [column.decision for column in self._current().columns]
+
     def decisions(self) -> list[str]:
         """Say what each column was decided to be.
 
@@ -557,16 +590,16 @@ class TableEncoder(Owner, TransformerMixin, Estimator):
         """
         check_is_fitted(self)
         with self._own.lock:
-            arrays, decisions = self._encoding.save()
+            settings, arrays = self._encoding.settings, self._encoding.save()
             facts: dict[str, Any] = {
-                **self._encoding.settings.facts(),
+                "columns": len(settings.names),
                 "named": hasattr(self, "feature_names_in_"),
-                "decisions": decisions,
+                "pieces": settings.pieces,
+                "max_categories": settings.most_categories,
                 "settled": self._settled,
-                "waiting": None,
             }
             if sum(map(len, self._waiting)):
-                rows, facts["waiting"] = Table.concatenated(self._waiting).state()
+                rows = Table.concatenated(self._waiting).state()
                 arrays |= {_WAITING + name: array for name, array in rows.items()}
         return arrays, facts
 
@@ -597,25 +630,24 @@ class TableEncoder(Owner, TransformerMixin, Estimator):
         >>> TableEncoder.from_state(*encoder.get_state()).get_feature_names_out()
         array(['city=Oslo', 'city=Bergen'], dtype=object)
         """
-        settings = Settings.from_facts(facts)
-        named, settled = facts.get("named"), facts.get("settled")
-        if type(named) is not bool or type(settled) is not int or settled < 0:
+        named, counts = facts.get("named"), [facts.get(name) for name in _COUNTS]
+        if type(named) is not bool or not all(
+            type(count) is int and count >= least
+            for count, least in zip(counts, _COUNTS.values(), strict=True)
+        ) or facts["columns"] > MOST_TABLE_COLUMNS:
             raise ValueError("its TableEncoder makes no sense")
-        encoder = cls(settings.pieces, facts["kinds"] or None, settings.most_categories)
-        encoder._begin(Table(settings.names, [], named))
-        own = {name: array for name, array in arrays.items() if not name.startswith(_WAITING)}
-        encoder._encoding = Encoding.load(settings, own, facts.get("decisions", []))
-        encoder._settled = settled
-        rows = {
-            name.removeprefix(_WAITING): array
-            for name, array in arrays.items()
-            if name.startswith(_WAITING)
-        }
-        if rows or facts.get("waiting") is not None:
-            table = Table.from_state(rows, facts.get("waiting") or {})
-            if tuple(table.names) != settings.names or len(table) >= (
-                _BLOCK if settled else _FIRST
-            ):
+        columns, pieces, most, settled = counts
+        own, rows = dict[str, NDArray[Any]](), dict[str, NDArray[Any]]()
+        for name, array in arrays.items():
+            (rows if name.startswith(_WAITING) else own)[name.removeprefix(_WAITING)] = array
+        encoding = Encoding.load(own, columns, pieces, most)
+        names, asked = encoding.settings.names, dict(encoding.settings.asked)
+        encoder = cls(pieces, asked or None, most)
+        encoder._begin(Table(names, [], named))
+        encoder._encoding, encoder._settled = encoding, settled
+        if rows:
+            table = Table.from_state(rows, names)
+            if len(table) >= (_BLOCK if settled else _FIRST):
                 raise ValueError("the waiting rows of its TableEncoder do not fit")
             encoder._waiting = [table]
         return encoder

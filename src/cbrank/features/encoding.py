@@ -1,8 +1,9 @@
 """What an encoder has decided: the state of each column, and rows encoded by it."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,7 @@ from cbrank.features.table import Column, Table, Times, Words
 from cbrank.features.text import TextColumn
 from cbrank.features.times import TIME_MARKS, TimeColumn
 from cbrank.features.words import WordColumn
+from cbrank.texts import has_twins
 
 Known = NumberColumn | WordColumn | TimeColumn | TextColumn
 
@@ -43,6 +45,7 @@ _CONVINCING = 128  # cells of a block that can show a decision to be wrong
 # its own: where columns are few, such a column has so many times the pieces.
 _FEW_COLUMNS, _FINER = 32, 4
 _CELLS = 2**20  # numbers encoded at a time, so that memory stays within bounds
+_KINDS = ("", *KINDS)  # as numbers in a model file
 _PHRASES = {"number": "a number", "word": "a word", "time": "a time", "text": "free text"}
 
 
@@ -73,35 +76,8 @@ class Settings:
             asked[name] = kind
         return cls(names, int(pieces), int(most), asked)
 
-    def facts(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
-        return {
-            "names": [*self.names],
-            "pieces": self.pieces,
-            "max_categories": self.most_categories,
-            "kinds": dict(self.asked),
-        }
 
-    @classmethod
-    def from_facts(cls, facts: Mapping[str, Any]) -> "Settings":
-        """Return the settings; a ValueError if they make no sense."""
-        names, asked = facts.get("names"), facts.get("kinds")
-        numbers = facts.get("pieces"), facts.get("max_categories")
-        if (
-            not isinstance(names, list)
-            or not names
-            or not all(isinstance(name, str) for name in names)
-            or len({*names}) < len(names)
-            or any(type(number) is not int or number < 1 for number in numbers)
-            or not isinstance(asked, dict)
-            or not asked.keys() <= {*names}
-            or any(kind not in KINDS for kind in asked.values())
-        ):
-            raise ValueError("the columns of its TableEncoder make no sense")
-        return cls(tuple(names), *numbers, asked)  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Settled:
     """A column: what it was decided to be, and what is known of it."""
 
@@ -142,6 +118,10 @@ class Encoding:
         self._made_of: tuple[Cross, ...] = ()
         self._made = Products(())
         self._plan: _Plan | None = None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return a twin that shares what is known: it is replaced, and never changed."""
+        return copy(self)
 
     # Learning ------------------------------------------------------------------------------------
 
@@ -283,9 +263,13 @@ class Encoding:
 
     # In model files ------------------------------------------------------------------------------
 
-    def save(self) -> tuple[dict[str, NDArray[Any]], list[list[Any]]]:
-        """Return arrays, and what JSON can hold of each column's decision."""
+    def save(self) -> dict[str, NDArray[Any]]:
+        """Return all that was decided and learned, with the names of the columns, as arrays."""
         out = Writer()
+        for name, column in zip(self.settings.names, self.columns, strict=True):
+            kind, reason, asked = column.decision
+            out.put(_KINDS.index(kind), int(asked), column.rows, column.gaps)
+            out.texts += [name, reason]
         put_ledger(out, self.ledger)
         for column in self.columns:
             if column.known is not None:
@@ -293,39 +277,48 @@ class Encoding:
         out.put(len(self.crosses))
         for cross in self.crosses:
             cross.save(out)
-        return out.arrays(), [[*c.decision, c.rows, c.gaps] for c in self.columns]
+        return out.arrays()
 
     @classmethod
     def load(
-        cls, settings: Settings, arrays: Mapping[str, NDArray[Any]], decisions: Sequence[Any]
+        cls, arrays: Mapping[str, NDArray[Any]], columns: int, pieces: int, most_categories: int
     ) -> "Encoding":
         """Return what was saved; a ValueError if it makes no sense."""
-        encoding = cls(settings)
-        if not isinstance(decisions, list) or len(decisions) != len(settings.names):
-            raise ValueError("its encoder has not one decision for each column")
-        source = Reader(arrays, len(settings.names))
+        source = Reader(arrays, columns)
+        names, decided = list[str](), list[Settled]()
+        for _ in range(columns):
+            name, column = _loaded(source)
+            names.append(name)
+            decided.append(column)
+        if has_twins(names):
+            raise ValueError("its encoder has two columns of one name")
+        asked = {
+            name: column.decision.kind
+            for name, column in zip(names, decided, strict=True)
+            if column.decision.asked
+        }
+        encoding = cls(Settings(tuple(names), pieces, most_categories, asked))
         encoding.ledger = source.get_ledger()
         encoding.columns = [
-            encoding._loaded(place, decision, source) for place, decision in enumerate(decisions)
+            encoding._with_known(place, column, source) for place, column in enumerate(decided)
         ]
         encoding.crosses = tuple(Cross.load(source) for _ in range(source.get()))
         source.finish()
         return encoding
 
-    def _loaded(self, place: int, facts: Any, source: Reader) -> Settled:
-        if (
-            not isinstance(facts, list)
-            or [*map(type, facts)] != [str, str, bool, int, int]
-            or facts[0] not in ("", *KINDS)
-            or not 0 <= facts[4] <= facts[3]
-        ):
-            raise ValueError(f"its encoder has no decision on column {place}")
-        decision, rows, gaps = Decision(*facts[:3]), facts[3], facts[4]
-        asked = self.settings.asked.get(self.settings.names[place])
-        if asked != (decision.kind if decision.asked else None):
-            raise ValueError(f"its encoder was asked for another kind of column {place}")
-        known = self._new(place, decision.kind) if rows else None
-        return Settled(decision, known.load(source) if known else None, rows, gaps)
+    def _with_known(self, place: int, column: Settled, source: Reader) -> Settled:
+        known = self._new(place, column.decision.kind) if column.rows else None
+        return replace(column, known=known.load(source)) if known else column
+
+
+def _loaded(source: Reader) -> tuple[str, Settled]:
+    """Return the name of a column, and what was decided about it."""
+    kind, asked = _KINDS[source.get(0, len(_KINDS) - 1)], bool(source.get(0, 1))
+    rows = source.get()
+    gaps, name, reason = source.get(0, rows), source.get_text(), source.get_text()
+    if (asked and not kind) or (kind and not asked and not rows):
+        raise ValueError(f"its encoder has no sound decision on column {name!r}")
+    return name, Settled(Decision(kind, reason, asked), None, rows, gaps)
 
 
 def _cells(column: Settled, values: Column) -> Any:

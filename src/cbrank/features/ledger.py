@@ -104,35 +104,29 @@ class Reader:
             for name, kind in _MOST_ARRAYS.items()
         ):
             raise ValueError("its encoder has not the arrays that it should have")
-        texts = Texts.checked({"text": arrays["text"], "ends": arrays["ends"]})
-        self._streams: dict[str, Any] = {
-            "ints": arrays["ints"].tolist(),
-            "floats": arrays["floats"],
-            "texts": [*texts],
-        }
-        self._at = dict.fromkeys(self._streams, 0)
+        # One by one: as lists they would take several times the memory.
+        self._ints = iter(arrays["ints"].data)
+        self._texts = iter(Texts.checked({"text": arrays["text"], "ends": arrays["ends"]}))
+        self._floats, self._at = arrays["floats"], 0
         self.columns = columns
         self._width = 0
         self._features: dict[int, Entry] = {}  # of which nobody has said yet that they are its own
 
-    def _take(self, stream: str, count: int) -> Any:
-        begin = self._at[stream]
-        end = begin + count
-        if count < 0 or end > len(self._streams[stream]):
-            raise ValueError("its encoder is cut off")
-        self._at[stream] = end
-        return self._streams[stream][begin:end]
-
     def get(self, low: int = 0, high: int = 2**62) -> int:
         """Return a whole number between two limits."""
-        value: int = self._take("ints", 1)[0]
+        value: int | None = next(self._ints, None)
+        if value is None:
+            raise ValueError("its encoder is cut off")
         if not low <= value <= high:
             raise ValueError(f"its encoder has {value} where {low} to {high} is possible")
         return value
 
     def get_floats(self, *, rising: bool = False) -> NDArray[np.float64]:
         """Return finite numbers, as many as were written."""
-        values: NDArray[np.float64] = self._take("floats", self.get()).copy()
+        begin, self._at = self._at, self._at + self.get()
+        if self._at > len(self._floats):
+            raise ValueError("its encoder is cut off")
+        values = self._floats[begin : self._at].copy()
         if not np.isfinite(values).all() or (rising and not (values[1:] > values[:-1]).all()):
             raise ValueError("its encoder has numbers that make no sense")
         return values
@@ -143,7 +137,10 @@ class Reader:
 
     def get_text(self) -> str:
         """Return a text."""
-        return str(self._take("texts", 1)[0])
+        text = next(self._texts, None)
+        if text is None:
+            raise ValueError("its encoder is cut off")
+        return text
 
     def get_feature(self, owner: int, count: int = 1) -> int:
         """Return the place of a feature of a column, which nobody else has; -1 for none."""
@@ -187,7 +184,8 @@ class Reader:
 
     def finish(self) -> None:
         """Refuse what nobody has read."""
-        if any(self._at[stream] != len(values) for stream, values in self._streams.items()):
+        left = next(self._ints, None), next(self._texts, None)
+        if left != (None, None) or self._at != len(self._floats):
             raise ValueError("its encoder has more numbers or texts than it can have")
 
 

@@ -16,7 +16,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # What people write into a cell that they leave empty, in small letters.
 GAP_WORDS = frozenset({"", "?", "na", "n/a", "#n/a", "null", "none", "nan", "nat", "<na>", "-"})
 
-_MOST_ROWS = 2**40  # of a table in a model file: no memory holds more
+# Columns of a table that an encoder takes: what is known of one takes some kilobytes, and nearly one in a
+# forged model file, which takes a hundred bytes there.
+MOST_TABLE_COLUMNS = 2**18
+
+_NUMBERS, _WORDS, _TIMES, _DECLARED = range(4)  # kinds of columns in a model file
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +107,9 @@ class Table:
     def __len__(self) -> int:
         return len(self.columns[0]) if self.columns else 0
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self  # nobody changes it
+
     @property
     def shape(self) -> tuple[int, int]:
         """The numbers of rows and of columns."""
@@ -124,67 +131,55 @@ class Table:
 
     # In model files ------------------------------------------------------------------------------
 
-    def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Return arrays without objects and facts for JSON, from which `from_state` restores it."""
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return arrays without objects, from which `from_state` restores it, given the names."""
         rows = len(self)
         words = [_in_order(column) for column in self.columns if isinstance(column, Words)]
         times = [column.seconds for column in self.columns if isinstance(column, Times)]
         numbers = [column for column in self.columns if isinstance(column, np.ndarray)]
         texts = Texts.of(value for column in words for value in column.values)
-        arrays: dict[str, NDArray[Any]] = {
+        return {
+            "kinds": np.array([*map(_kind, self.columns)], np.uint8),
             "numbers": _stacked(numbers, rows, np.float64),
             "times": _stacked(times, rows, np.float64),
             "codes": _stacked([column.codes for column in words], rows, np.int32),
             "sizes": np.array([len(column.values) for column in words], np.int64),
             **texts.arrays(),
         }
-        facts = {
-            "rows": rows,
-            "names": self.names,
-            "named": self.named,
-            "columns": "".join(map(_letter, self.columns)),
-        }
-        return arrays, facts
 
     @classmethod
-    def from_state(cls, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> Self:
+    def from_state(
+        cls, arrays: Mapping[str, NDArray[Any]], names: Sequence[str], named: bool = True
+    ) -> Self:
         """Make the table of `state`; a forged or inconsistent state raises a ValueError."""
-        if not isinstance(facts, Mapping):
-            raise ValueError("its waiting rows are no table")  # noqa: TRY004
-        names, letters, rows = (facts.get(name) for name in ("names", "columns", "rows"))
+        kinds = arrays.get("kinds", np.zeros(0))
         if (
-            not isinstance(names, list)
-            or not isinstance(letters, str)
-            or type(rows) is not int
-            or not 0 <= rows < _MOST_ROWS
-            or type(facts.get("named")) is not bool
-            or not all(isinstance(name, str) for name in names)
-            or len(letters) != len(names)
-            or not {*letters} <= {*"nwdt"}
-            or has_twins(names)
-            or arrays.keys() != {"numbers", "times", "codes", "sizes", "text", "ends"}
+            arrays.keys() != {"kinds", "numbers", "times", "codes", "sizes", "text", "ends"}
+            or kinds.dtype != np.uint8
+            or kinds.shape != (len(names),)
+            or (kinds > _DECLARED).any()
         ):
             raise ValueError("its waiting rows are no table")
-        counts = {letter: letters.count(letter) for letter in "nwdt"}
-        words = counts["w"] + counts["d"]
+        rows, counts = arrays["codes"].shape[-1:], np.bincount(kinds, minlength=_DECLARED + 1)
+        words = int(counts[_WORDS] + counts[_DECLARED])
         for name, count, kind in (
-            ("numbers", counts["n"], np.float64),
-            ("times", counts["t"], np.float64),
+            ("numbers", counts[_NUMBERS], np.float64),
+            ("times", counts[_TIMES], np.float64),
             ("codes", words, np.int32),
         ):
-            if arrays[name].shape != (count, rows) or arrays[name].dtype != kind:
+            if arrays[name].shape != (count, *rows) or arrays[name].dtype != kind:
                 raise ValueError(f"the {name} of its waiting rows do not fit")
         values = iter(_checked_values(arrays, words))
         numbers, times, codes = (iter(arrays[name]) for name in ("numbers", "times", "codes"))
         columns: list[Column] = []
-        for letter in letters:
-            if letter == "n":
+        for kind in kinds.tolist():
+            if kind == _NUMBERS:
                 columns.append(next(numbers))
-            elif letter == "t":
+            elif kind == _TIMES:
                 columns.append(Times(next(times)))
             else:
-                columns.append(Words(next(codes), next(values), letter == "d"))
-        return cls(names, columns, facts["named"])
+                columns.append(Words(next(codes), next(values), kind == _DECLARED))
+        return cls(names, columns, named)
 
 
 def _in_order(column: Words) -> Words:
@@ -198,10 +193,10 @@ def _in_order(column: Words) -> Words:
     return Words(moved[places].astype(np.int32), values, column.declared)
 
 
-def _letter(column: Column) -> str:
+def _kind(column: Column) -> int:
     if isinstance(column, Words):
-        return "d" if column.declared else "w"
-    return "t" if isinstance(column, Times) else "n"
+        return _DECLARED if column.declared else _WORDS
+    return _TIMES if isinstance(column, Times) else _NUMBERS
 
 
 def _stacked(columns: list[NDArray[Any]], rows: int, kind: Any) -> NDArray[Any]:

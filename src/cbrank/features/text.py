@@ -16,7 +16,7 @@ SLOTS = 2**16
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TextColumn:
     """What is known of a column of free text."""
 

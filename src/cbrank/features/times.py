@@ -63,7 +63,7 @@ def _are_mixed(times: Numbers) -> bool | None:
     return min(rises, falls) > _AGAINST * (rises + falls)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TimeColumn:
     """What is known of a column of times."""
 

@@ -27,7 +27,7 @@ def without_gap_words(column: Words) -> Words:
     return Words(places[column.codes], column.values, column.declared)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class WordColumn:
     """What is known of a column of words."""
 

@@ -10,7 +10,17 @@ import numpy as np
 
 from cbrank.methods import ESTIMATORS
 from cbrank.modelfile.container import Arrays, Facts, ModelFileError, brief
-from cbrank.modelfile.values import from_json, take, texts_to_arrays, to_json, under, within
+from cbrank.modelfile.values import (
+    from_json,
+    is_of_words,
+    take,
+    texts_to_arrays,
+    to_json,
+    under,
+    within,
+    words_from_arrays,
+    words_to_arrays,
+)
 from cbrank.streams.rows import MOST_COLUMNS
 from cbrank.texts import Texts
 
@@ -27,6 +37,7 @@ _MOST_STEPS = 100
 # Parameters of a pipeline, after which no step can be called.
 _TAKEN = {"steps", "memory", "verbose", "transform_input"}
 _PARAMETERS = "parameters", "began_with"  # facts of a ranker that are values by name
+_APART = {"names", *_PARAMETERS}  # arrays that are not the ranker's own
 
 Steps = list[tuple[str, Any]]
 RankerFrom = Callable[["type[Ranker]", Arrays, Facts], "Ranker"]
@@ -243,14 +254,17 @@ def _ranker_state(ranker: "Ranker") -> tuple[Arrays, Facts]:
     if hasattr(ranker, "feature_names_in_") and "table" not in facts:
         arrays |= under("names", texts_to_arrays(ranker.feature_names_in_))
     for name in _PARAMETERS:
-        facts[name] = {key: to_json(value) for key, value in facts[name].items()}
+        long = {key: value for key, value in facts[name].items() if is_of_words(value)}
+        for key, words in long.items():
+            arrays |= under(f"{name}.{key}", words_to_arrays(words))
+        facts[name] = {k: to_json(value) for k, value in facts[name].items() if k not in long}
     return arrays, facts | {name: to_json(facts[name]) for name in ("classes", "intercept")}
 
 
 def _ranker_from(kind: "type[Ranker]", arrays: Arrays, facts: Facts) -> "Ranker":
     """Return the ranker of `_ranker_state`; anything that makes no sense is a ValueError."""
-    own, names = _apart(arrays, facts)
-    ranker = kind.from_state(own, _values(kind, facts))
+    own, names, words = _apart(arrays, facts)
+    ranker = kind.from_state(own, _values(kind, facts, words))
     if names is not None:
         ranker.feature_names_in_ = np.fromiter(names, object, len(names))
     return ranker
@@ -258,26 +272,32 @@ def _ranker_from(kind: "type[Ranker]", arrays: Arrays, facts: Facts) -> "Ranker"
 
 def _checked_ranker(kind: "type[Ranker]", arrays: Arrays, facts: Facts) -> "Ranker":
     """Check a ranker's state in little memory; return a small ranker in its place."""
-    own, _ = _apart(arrays, facts)
-    return kind.check_state(own, _values(kind, facts))
+    own, _, words = _apart(arrays, facts)
+    return kind.check_state(own, _values(kind, facts, words))
 
 
-def _apart(arrays: Arrays, facts: Facts) -> tuple[Arrays, Texts | None]:
-    """Return the ranker's own arrays, and the names of its features if it has some."""
-    own = {name: array for name, array in arrays.items() if not name.startswith("names.")}
-    if len(own) == len(arrays):
-        return own, None
-    names, n_features = Texts.checked(within("names", arrays)), take(facts, "n_features", int)
+def _apart(arrays: Arrays, facts: Facts) -> tuple[Arrays, Texts | None, dict[str, Arrays]]:
+    """Return the ranker's own arrays, the names of its features if it has some, and parameters."""
+    apart: dict[str, Arrays] = {part: within(part, arrays) for part in ("names", *_PARAMETERS)}
+    names = apart.pop("names")
+    own = {name: array for name, array in arrays.items() if name.partition(".")[0] not in _APART}
+    return own, _names(names, take(facts, "n_features", int)) if names else None, apart
+
+
+def _names(arrays: Arrays, n_features: int) -> Texts:
+    names = Texts.checked(arrays)
     if len(names) != n_features:
         raise ValueError(f"it has {n_features} features and names for {len(names)}")
     if len(names) > MOST_COLUMNS:
         raise ValueError(f"it has names for {len(names)} features, and may for {MOST_COLUMNS}")
-    return own, names
+    return names
 
 
-def _values(kind: "type[Ranker]", facts: Facts) -> Facts:
+def _values(kind: "type[Ranker]", facts: Facts, words: dict[str, Arrays]) -> Facts:
     """Return facts as `Ranker.get_state` has them."""
-    values: Facts = {name: _parameters(kind, take(facts, name, dict)) for name in _PARAMETERS}
+    values: Facts = {
+        name: _parameters(kind, take(facts, name, dict), words[name]) for name in _PARAMETERS
+    }
     values |= {name: from_json(facts.get(name)) for name in ("classes", "intercept", "threshold")}
     return values | {
         "sparse": take(facts, "sparse", bool),
@@ -286,11 +306,13 @@ def _values(kind: "type[Ranker]", facts: Facts) -> Facts:
     }
 
 
-def _parameters(kind: "type[Ranker]", facts: Facts) -> Facts:
-    unknown = facts.keys() - _known_parameters(kind)
+def _parameters(kind: "type[Ranker]", facts: Facts, words: Arrays) -> Facts:
+    long = dict.fromkeys(name.partition(".")[0] for name in words)
+    unknown = (facts.keys() | long.keys()) - _known_parameters(kind)
     if unknown:
         raise ValueError(f"{kind.__name__} has no parameter {min(unknown)!r} in this version")
-    return {name: from_json(value) for name, value in facts.items()}
+    found = {name: from_json(value) for name, value in facts.items()}
+    return found | {name: words_from_arrays(within(name, words)) for name in long}
 
 
 @functools.cache

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cbrank.features.table import MOST_TABLE_COLUMNS
 from cbrank.texts import Texts
 
 _PLAIN = (type(None), bool, str)
 _NOT_FINITE = {"inf", "-inf", "nan"}
 _ITEMS = {"b": bool, "i": int, "u": int, "f": float, "U": str, "S": bytes}
 _DTYPE = re.compile(r"[<>|][biufUS]\d{1,5}")
+_PLACE = re.compile(r"-?[0-9]{1,18}")
 _LARGEST = 2**20  # bytes of an array of labels
 
 
@@ -196,6 +198,57 @@ def texts_to_arrays(texts: Iterable[str]) -> dict[str, NDArray[Any]]:
     ['age', 'income']
     """
     return Texts.of(texts).arrays()
+
+
+def is_of_words(value: Any) -> bool:
+    """Say whether a value is a dictionary of texts by name or place, which may be long.
+
+    Examples
+    --------
+    >>> is_of_words({"age": "number", 1: "word"}), is_of_words({0: 1.0}), is_of_words({})
+    (True, False, False)
+    """
+    return (
+        type(value) is dict
+        and len(value) > 0
+        and all(type(key) in (str, int) and type(word) is str for key, word in value.items())
+    )
+
+
+def words_to_arrays(words: dict[Any, str]) -> dict[str, NDArray[Any]]:
+    """Return a dictionary of texts by name or place as arrays.
+
+    Examples
+    --------
+    >>> words_from_arrays(words_to_arrays({"age": "number", 1: "word"}))
+    {'age': 'number', 1: 'word'}
+    """
+    texts = Texts.of(str(text) for pair in words.items() for text in pair)
+    return texts.arrays() | {"places": np.array([type(key) is int for key in words], np.bool_)}
+
+
+def words_from_arrays(arrays: dict[str, NDArray[Any]]) -> dict[Any, str]:
+    """Return the dictionary that `words_to_arrays` was given; anything else is a ValueError."""
+    places = arrays.get("places", np.zeros(0))
+    texts = Texts.checked({name: array for name, array in arrays.items() if name != "places"})
+    if places.dtype != np.bool_ or (2 * places.size,) != (len(texts),) or places.ndim != 1:
+        raise ValueError("it has not one word for each name")
+    if places.size > MOST_TABLE_COLUMNS:
+        raise ValueError(f"it has words for {places.size} columns, of at most {MOST_TABLE_COLUMNS}")
+    rest = iter(texts)
+    found = {
+        _place(name) if is_place else name: word
+        for is_place, name, word in zip(places.tolist(), rest, rest, strict=True)
+    }
+    if len(found) < places.size:
+        raise ValueError("it has two words for one name")
+    return found
+
+
+def _place(text: str) -> int:
+    if not _PLACE.fullmatch(text):
+        raise ValueError(f"{text[:50]!r} is not the place of a column")
+    return int(text)
 
 
 def texts_from_arrays(arrays: dict[str, NDArray[Any]]) -> list[str]:

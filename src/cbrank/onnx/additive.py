@@ -121,7 +121,7 @@ def additive_model(
 def _inputs_of(ranker: AdditiveRanker, names: list[str]) -> list[Input]:
     """Return what the graph takes: all columns that are not left out."""
     encoder, inputs = ranker.encoder_, list[Input]()
-    sentences, decisions = encoder.decisions(), encoder.get_state()[1]["decisions"]
+    sentences, decisions = encoder.decisions(), encoder.decided()
     if len(names) != len(decisions):
         raise ValueError(f"`features` has {len(names)} names for {len(decisions)} columns.")
     known = encoder.known()
@@ -134,7 +134,7 @@ def _inputs_of(ranker: AdditiveRanker, names: list[str]) -> list[Input]:
     for place, (name, each) in enumerate(zip(names, known, strict=True)):
         if each is None:
             continue
-        sentence, (kind, _, asked, _, _) = sentences[place], decisions[place]
+        sentence, (kind, _, asked) = sentences[place], decisions[place]
         meaning = _MEANINGS[kind] + (_GAPS if kind == "word" and not asked else "")
         typed = "string" if kind == "word" else "double"
         port = Port(name, typed, f"{meaning} ({sentence})")

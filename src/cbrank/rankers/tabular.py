@@ -249,7 +249,7 @@ class TabularRanker(CBRanker):
 
     def asked_pairs(self) -> list[tuple[int, int]]:
         """Return the pairs of columns that are to be crossed, by position."""
-        names = [*self._encoder.kinds_]
+        names = self._encoder.names()
         pairs = list[tuple[int, int]]()
         assert isinstance(self.crosses, list)
         for pair in self.crosses:
@@ -396,21 +396,19 @@ class TabularRanker(CBRanker):
         array([0, 1])
         """
         arrays, facts = super().get_state()
-        parts = dict[str, tuple[Arrays, Any]]()
-        parts["encoder"] = self._encoder.get_state()
+        encoder, own_facts = self._encoder.get_state()
+        arrays |= {f"encoder.{name}": array for name, array in encoder.items()}
         kept, waiting = self._learned_of_block(), self._waiting
         if waiting is not None:
             kept = [waiting.rows]
             arrays |= {"waiting.labels": waiting.labels, "waiting.weights": waiting.weights}
         if sum(map(len, kept)):
-            parts["rows"] = Rows.concatenated(kept).state()
+            rows = Rows.concatenated(kept).state()
+            arrays |= {f"rows.{name}": array for name, array in rows.items()}
         if self._evidence is not None:
             arrays |= {f"evidence.{k}": v for k, v in self._evidence._asdict().items()}
-        for name, (own, _) in parts.items():
-            arrays |= {f"{name}.{key}": array for key, array in own.items()}
-        own_facts = {name: fact for name, (_, fact) in parts.items()}
-        own_facts |= {"seed": self._seed, "stages": self._stages, "waits": waiting is not None}
-        return arrays, facts | {"table": own_facts}
+        table = {"encoder": own_facts, "seed": self._seed, "stages": self._stages}
+        return arrays, facts | {"table": table | {"waits": waiting is not None}}
 
     @classmethod
     def from_state(cls, arrays: Arrays, facts: Facts) -> Self:
@@ -440,14 +438,12 @@ class TabularRanker(CBRanker):
                 "stages": int(stages),
                 "waits": bool(waits),
             } if 0 < seed < 2**31 and 0 <= stages <= len(growing.CHOICES):
-                self._seed, self._stages, of_rows = seed, stages, facts.get("rows")
+                self._seed, self._stages = seed, stages
             case _:
                 raise ValueError("it has no sound encoder")
         self._encoder = TableEncoder.from_state(parts["encoder"], encoder)
-        names = [*self._encoder.kinds_]
-        rows = Rows.from_state(parts["rows"], of_rows) if isinstance(of_rows, dict) else None
-        if rows is not None and rows.names != names:
-            raise ValueError("its rows have other columns than its encoder")
+        names = self._encoder.names()
+        rows = Rows.from_state(parts["rows"], names) if parts["rows"] else None
         self._pending = [] if rows is None or waits else [rows]
         self._encoded_parts = []
         self._waiting = table_state.waiting_of(parts["waiting"], rows, names) if waits else None

@@ -417,8 +417,7 @@ def _read_parquet(
     if size == 0:
         return
     with open_parquet(opened.raw, name) as file:
-        names = settings.columns.names_of(file.schema_arrow.names)
-        roles = _roles(names, name, settings)
+        roles = _roles(file.schema_arrow.names, name, settings)
         most = rows_that_fit(settings.rows, roles.n_numbers, len(roles.cells))
         for rows in read_parquet(file, name, roles, start, most, settings.complaints):
             yield rows, size * rows.offset // file.metadata.num_rows

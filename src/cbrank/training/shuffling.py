@@ -202,7 +202,7 @@ class _Bucket:
 
 
 def _joined(blocks: Sequence[Arrays], width: int) -> Labelled:
-    if "letters" in blocks[0]:
+    if "kinds" in blocks[0]:
         tables, labels = zip(*(_unpacked(block, width) for block in blocks), strict=True)
         return Table.concatenated(tables), np.concatenate(labels)
     whole = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
@@ -220,9 +220,7 @@ def _packed(X: Any, y: NDArray[np.int64]) -> Arrays:
     if isinstance(X, np.ndarray):
         return {"labels": y, "dense": X}
     if isinstance(X, Table):
-        arrays, facts = X.state()
-        letters = np.frombuffer(facts["columns"].encode(), np.uint8)
-        return {"labels": y, "letters": letters, **arrays}
+        return {"labels": y, **X.state()}
     counts = np.diff(X.indptr).astype(np.int64)
     return {"labels": y, "values": X.data, "indices": X.indices.astype(np.int32), "counts": counts}
 
@@ -231,7 +229,7 @@ def _unpacked(arrays: Mapping[str, NDArray[Any]], width: int) -> Labelled:
     labels = arrays["labels"]
     if "dense" in arrays:
         return arrays["dense"], labels
-    if "letters" in arrays:
+    if "kinds" in arrays:
         return _table_of(arrays, width), labels
     values, indices, counts = (arrays[name] for name in ("values", "indices", "counts"))
     ends = np.concatenate([[0], np.cumsum(counts)])
@@ -242,11 +240,12 @@ def _unpacked(arrays: Mapping[str, NDArray[Any]], width: int) -> Labelled:
 
 def _table_of(arrays: Mapping[str, NDArray[Any]], width: int) -> Table:
     """Return the table in arrays; a ValueError if they make no sense."""
-    own = {name: array for name, array in arrays.items() if name not in ("labels", "letters")}
-    letters = arrays["letters"].tobytes().decode("latin-1")
+    own = {name: array for name, array in arrays.items() if name != "labels"}
     names = [str(at) for at in range(width)]  # those of the stream's columns, in their order
-    facts = {"rows": len(arrays["labels"]), "names": names, "named": False, "columns": letters}
-    return Table.from_state(own, facts)
+    table = Table.from_state(own, names, named=False)
+    if len(table) != len(arrays["labels"]):
+        raise ValueError(_UNFIT)
+    return table
 
 
 def _apart(X: Any, y: NDArray[np.int64]) -> list[Row]:
@@ -282,7 +281,7 @@ def _together(rows: Sequence[Row], width: int) -> Arrays:
 def _checked(arrays: Mapping[str, NDArray[Any]], width: int) -> Labelled:
     """Return the rows in arrays of a checkpoint; refuse what compiled code must not see."""
     kinds = {name: (array.dtype.str, array.ndim) for name, array in arrays.items()}
-    if "letters" in kinds and kinds["letters"] == ("|u1", 1) and kinds.get("labels") == _LABELS:
+    if "kinds" in kinds and kinds.get("labels") == _LABELS:
         labels = arrays["labels"]
         if not np.isin(labels, (0, 1)).all():
             raise ValueError(_UNFIT)
