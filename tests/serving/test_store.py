@@ -235,6 +235,16 @@ def test_values_that_are_too_long_are_not_read(folder, monkeypatch):
         Store.open(folder)
 
 
+def test_events_that_are_missing_are_noticed_even_where_checksums_are_right(folder):
+    store = Store.open(folder)
+    with store.transaction():
+        store.add_events([(22, 22, 2.0, None, "1", b'{"1": 2}')])
+    with pytest.raises(StoreError, match="event 21 is missing"):
+        list(store.chunks(11))
+    store.close()
+    assert "event 21 is missing" in check(folder).output
+
+
 def test_a_row_that_is_damaged_while_the_service_runs_stops_its_transaction(folder):
     store = Store.open(folder)
     with store.transaction():
@@ -266,6 +276,7 @@ def test_transactions_that_a_damaged_write_ahead_file_has_lost_are_noticed(folde
                 StoreError, match=r"transactions, and 9 were made.*remove .*store\.last"
             ):
                 action(flipped)
+        assert (flipped / f"{DATABASE}-wal").read_bytes() == wal  # something may be brought back
         (flipped / LAST).unlink()
         Store.open(flipped).close()
 

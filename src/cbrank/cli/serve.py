@@ -76,7 +76,7 @@ _LIMITS = together(
     type=Size(),
     default="1GiB",
     show_default=True,
-    help="What all rows that wait may take on the disk.",
+    help="What rows that wait and ids that are known may take.",
 )
 @click.option(
     "--default-label",

@@ -89,27 +89,43 @@ def damaged(path: Path, reason: object) -> StoreError:
 class Database:
     """A connection to the database of a store, for one thread.
 
+    It reads only, until `allow_writing`: SQLite would else remove a damaged write-ahead file when it closes it,
+    and what could still be brought back from it would be lost.
+
     Parameters
     ----------
     path : Path
         The file.
-    can_write : bool
-        Whether it may be changed.
     """
 
-    def __init__(self, path: Path, *, can_write: bool) -> None:
-        self.path, self._can_write = path, can_write
+    def __init__(self, path: Path) -> None:
+        self.path = path
         self._sum = self._number = 0
         self._last_file: FileIO | None = None
+        self._connect("ro")
+
+    def _connect(self, mode: str) -> None:
+        uri = f"{self.path.resolve().as_uri()}?mode={mode}"
         try:
-            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            self._connection = sqlite3.connect(
+                uri, uri=True, isolation_level=None, check_same_thread=False
+            )
             self.run = self._connection.execute
             self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
             self.run("PRAGMA trusted_schema = OFF")
             self.run("PRAGMA cell_size_check = ON")
-            self.run(f"PRAGMA query_only = {'OFF' if can_write else 'ON'}")
         except FAULTS as error:
-            raise damaged(path, error) from error
+            raise damaged(self.path, error) from error
+
+    def allow_writing(self) -> None:
+        """Make changes possible; for the only process that uses the store."""
+        self._connection.close()
+        self._connect("rw")
+        try:
+            self.run("PRAGMA journal_mode = WAL")
+            self.run("PRAGMA synchronous = FULL")
+        except FAULTS as error:
+            raise damaged(self.path, error) from error
 
     def close(self) -> None:
         """Close the files."""
@@ -124,19 +140,25 @@ class Database:
 
     # Opening -------------------------------------------------------------------------------------
 
-    def is_empty(self) -> bool:
-        """Say whether there is no table yet."""
-        return not self.value("SELECT count(*) FROM sqlite_master")
-
     def make_tables(self) -> None:
         """Make the tables of a new store."""
-        self.run("PRAGMA journal_mode = WAL")
-        self.run("BEGIN IMMEDIATE")
-        for statement in filter(str.strip, _SCHEMA.split(";")):
-            self.run(statement)
-        self._seal()
-        self.run("COMMIT")
-        self.run("PRAGMA wal_checkpoint(TRUNCATE)")
+        self.allow_writing()
+        try:
+            self.run("BEGIN IMMEDIATE")
+            for statement in filter(str.strip, _SCHEMA.split(";")):
+                self.run(statement)
+            self._seal()
+            self.run("COMMIT")
+            self.run("PRAGMA wal_checkpoint(TRUNCATE)")
+        except FAULTS as error:
+            raise damaged(self.path, error) from error
+
+    def is_empty(self) -> bool:
+        """Say whether there is no table yet."""
+        try:
+            return not self.value("SELECT count(*) FROM sqlite_master")
+        except FAULTS as error:
+            raise damaged(self.path, error) from error
 
     def verify(self) -> None:
         """Refuse a database that is of another kind, or not as it was written.
@@ -151,15 +173,11 @@ class Database:
         """
         try:
             last = self._read_last()  # first: a service that runs makes it grow
+            self.run("BEGIN")  # what is read from now on is of one moment
             self._refuse_others()
-            self.run("BEGIN")
             self._refuse_damage()
             if last > self._number:
                 raise self._behind(last)
-            if self._can_write:
-                self.run("COMMIT")
-                self.run("PRAGMA journal_mode = WAL")
-                self.run("PRAGMA synchronous = FULL")
         except FAULTS as error:
             raise damaged(self.path, error) from error
 

@@ -121,9 +121,9 @@ NUMBERS = (
     Number("cbrank_snapshot_seconds_total", "counter", "Seconds that snapshots took.", _count("snapshot_seconds")),
     Number("cbrank_last_event", "gauge", "Number of the last labelled row in the store.", _count("events")),
     Number("cbrank_waiting_labels", "gauge", "Rows that wait for labels.", _count("waiting")),
-    Number("cbrank_waiting_bytes", "gauge", "What rows that wait take on the disk.", _count("waiting_bytes")),
+    Number("cbrank_waiting_bytes", "gauge", "What rows that wait, and ids that are known, take on the disk.", _count("waiting_bytes")),
     Number(
-        "cbrank_waiting_limit_bytes", "gauge", "What rows that wait may take on the disk.",
+        "cbrank_waiting_limit_bytes", "gauge", "What they may take on the disk (--wait-size).",
         lambda read: read.service.settings.wait_bytes,
     ),
     Number("cbrank_store_bytes", "gauge", "Size of the store.", _count("store_bytes")),

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from cbrank.modelfile.container import ModelFileError, checksum
-from cbrank.serving.database import DATABASE, FAULTS, Database, NotStoredError, StoreError, damaged
+from cbrank.serving.database import DATABASE, Database, NotStoredError, StoreError, damaged
 from cbrank.training.file_lock import alone
 
 if TYPE_CHECKING:
@@ -72,8 +72,9 @@ class Store:
             If it is damaged, of another kind or of another version.
         """
         folder = Path(folder)
+        _refuse_absent(folder)
         with contextlib.ExitStack() as stack:
-            database = _opened(folder, stack, can_write=False)
+            database = stack.enter_context(contextlib.closing(Database(folder / DATABASE)))
             database.verify()
             return cls(folder, database, stack.pop_all())
 
@@ -91,10 +92,18 @@ class Store:
         folder = Path(folder)
         if create:
             folder.mkdir(parents=True, exist_ok=True)
+        else:
+            _refuse_absent(folder)
         with contextlib.ExitStack() as stack:
-            database = _opened(folder, stack, can_write=True, create=create)
-            _begin(folder, database)
+            stack.enter_context(alone(folder / DATABASE, "store"))
+            if create and not (folder / DATABASE).exists():
+                (folder / DATABASE).touch()
+            database = stack.enter_context(contextlib.closing(Database(folder / DATABASE)))
+            if database.is_empty():
+                _refuse_snapshots(folder)
+                database.make_tables()
             database.verify()
+            database.allow_writing()
             return cls(folder, database, stack.pop_all())
 
     def close(self) -> None:
@@ -335,30 +344,17 @@ class Store:
         return path
 
 
-def _opened(
-    folder: Path, stack: contextlib.ExitStack, *, can_write: bool, create: bool = False
-) -> Database:
-    path = folder / DATABASE
-    if not path.exists() and not create:
+def _refuse_absent(folder: Path) -> None:
+    if not (folder / DATABASE).exists():
         raise StoreError(f"{folder} is no store of a service: it has no {DATABASE}.")
-    if can_write:
-        stack.enter_context(alone(path, "store"))
-    return stack.enter_context(contextlib.closing(Database(path, can_write=can_write)))
 
 
-def _begin(folder: Path, database: Database) -> None:
-    """Make the tables of a store that has none."""
-    try:
-        if not database.is_empty():
-            return
-        if [*folder.glob("model-*.cbrank")]:
-            raise StoreError(
-                f"{folder} has snapshots, and its {DATABASE} is empty: bring the database back "
-                "from a backup, or serve the newest model-*.cbrank with a new store."
-            )
-        database.make_tables()
-    except FAULTS as error:
-        raise damaged(database.path, error) from error
+def _refuse_snapshots(folder: Path) -> None:
+    if [*folder.glob("model-*.cbrank")]:
+        raise StoreError(
+            f"{folder} has snapshots, and its {DATABASE} is empty: bring the database back "
+            "from a backup, or serve the newest model-*.cbrank with a new store."
+        )
 
 
 class Clock:
