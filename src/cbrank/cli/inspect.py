@@ -73,10 +73,11 @@ def command(model: Path, top: int, as_json: bool, picture: Path | None) -> None:
 def _show_columns(contents: "Contents", top: int, as_json: bool, picture: Path | None) -> None:
     from cbrank.inspection.display import draw_curves, ends_of, panels_of  # noqa: PLC0415
 
-    panels = panels_of(contents.ranker, n=2**31)
+    total = sum(term.kind != "text" for term in contents.ranker.effects().terms)
+    panels = panels_of(contents.ranker, n=max(top or total, _DRAWN if picture else 0))
     if picture:
         draw_curves(picture, panels[:_DRAWN])
-    shown = panels[: top or len(panels)]
+    shown = panels[: top or total]
     ends = [ends_of(panel) for panel in shown]
     if as_json:
         rows = [
@@ -92,7 +93,7 @@ def _show_columns(contents: "Contents", top: int, as_json: bool, picture: Path |
         told = [_short(f"{adds:+.3g} at {at}", 28) for at, adds in both]
         line = f"{_short(panel.name):<{width}}  {KINDS_IN_WORDS.get(panel.kind, panel.kind):<8}{panel.moves:>10.4g}   "
         lines.append(f"{line}{told[0]:<30}{told[1]}")
-    left = len(panels) - len(shown)
+    left = total - len(shown) if len(shown) == top else 0
     more = [f"... and {left:,} more: --top 0 shows all."] if left else []
     click.echo("\n".join([*_summary(contents), "", *lines, *more]))
 

@@ -27,6 +27,7 @@ _MOST_MET = 1024  # values that are counted
 # Where numbers are beyond this, differences of two may overflow: work with them scaled down.
 _LARGE, SMALLER = 1e300, 2.0**-16
 _LARGEST = float(np.finfo(np.float64).max)
+_MIDDLE = np.array([0.05, 0.95])  # levels between which most values are
 
 # Columns are many, and most have none: these are shared, and never changed.
 _NOTHING: Mapping[float, int] = {}
@@ -101,8 +102,17 @@ def _levels(pieces: int) -> Numbers:
 
 def _quantiles(values: Numbers, levels: Numbers) -> Numbers:
     if np.abs(values).max() > _LARGE:
-        return np.quantile(values * SMALLER, levels) / SMALLER
-    return np.quantile(values, levels)
+        return _interpolated(values * SMALLER, levels) / SMALLER
+    return _interpolated(values, levels)
+
+
+def _interpolated(values: Numbers, levels: Numbers) -> Numbers:
+    """Return quantiles, to the bit those of `np.quantile`, which takes ten times as long."""
+    ordered, places = np.sort(values), levels * (len(values) - 1)
+    below = np.floor(places)
+    shares, at = places - below, below.astype(np.intp)
+    low, high = ordered[at], ordered[np.minimum(at + 1, len(values) - 1)]
+    return np.where(shares < 0.5, low + (high - low) * shares, high - (high - low) * (1.0 - shares))
 
 
 def _sentinels(values: Numbers) -> Numbers:
@@ -113,7 +123,7 @@ def _sentinels(values: Numbers) -> Numbers:
         if len(distinct) < 4 or counts[end] < max(3, _RARE * len(values)):
             continue
         others = values[values != distinct[end]] * SMALLER
-        low, high = np.quantile(others, [0.05, 0.95])
+        low, high = _interpolated(others, _MIDDLE).tolist()
         away = abs(distinct[end] * SMALLER - distinct[neighbour] * SMALLER)
         if low < high and away > 10.0 * (high - low):
             found.append(distinct[end])
@@ -208,8 +218,12 @@ class NumberColumn:
     pieces: int = -1  # the first of them
     sentinels: tuple[int, ...] = ()
     gap: int = -1
-    singles: Mapping[float, int] = field(default_factory=lambda: _NOTHING)  # with features of their own
-    met: Mapping[float, int] = field(default_factory=lambda: _NOTHING)  # how often other values came
+    singles: Mapping[float, int] = field(
+        default_factory=lambda: _NOTHING
+    )  # with features of their own
+    met: Mapping[float, int] = field(
+        default_factory=lambda: _NOTHING
+    )  # how often other values came
     waiting: Numbers = field(default_factory=lambda: _NO_VALUES)
     seen: int = 0
     next_look: int = 0  # values after which knots may move

@@ -631,10 +631,14 @@ class TableEncoder(Owner, TransformerMixin, Estimator):
         array(['city=Oslo', 'city=Bergen'], dtype=object)
         """
         named, counts = facts.get("named"), [facts.get(name) for name in _COUNTS]
-        if type(named) is not bool or not all(
-            type(count) is int and count >= least
-            for count, least in zip(counts, _COUNTS.values(), strict=True)
-        ) or facts["columns"] > MOST_TABLE_COLUMNS:
+        if (
+            type(named) is not bool
+            or not all(
+                type(count) is int and count >= least
+                for count, least in zip(counts, _COUNTS.values(), strict=True)
+            )
+            or facts["columns"] > MOST_TABLE_COLUMNS
+        ):
             raise ValueError("its TableEncoder makes no sense")
         columns, pieces, most, settled = counts
         own, rows = dict[str, NDArray[Any]](), dict[str, NDArray[Any]]()

@@ -63,10 +63,10 @@ class Settings:
         cls, names: tuple[str, ...], pieces: int, most: int, kinds: Mapping[Any, str]
     ) -> "Settings":
         """Return the settings, given kinds by name or position; refuse what makes no sense."""
-        asked = {}
+        asked, known = {}, {*names}
         for column, kind in kinds.items():
             name = names[column] if column in range(len(names)) else column
-            if name not in names:
+            if name not in known:
                 raise ValueError(f"`kinds` names column {column!r}, which X does not have.")
             if kind not in KINDS:
                 raise ValueError(

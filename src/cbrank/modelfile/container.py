@@ -26,7 +26,7 @@ from cbrank.atomic import atomic_write
 Arrays = dict[str, NDArray[Any]]
 Facts = dict[str, Any]
 
-FORMAT = 3
+FORMAT = 4
 LARGEST_HEADER = 2**20
 
 # JSON takes up to a hundred times its letters as objects, so it may not have as many as it could.
@@ -140,7 +140,7 @@ def read(path: str | os.PathLike[str]) -> tuple[Arrays, Facts]:
     >>> path = Path(tempfile.mkdtemp(), "notes")
     >>> write(path, {"seen": [3, 4]}, {"rows": 7})
     >>> read(path)[1]["format"]
-    3
+    4
     """
     try:
         if not stat.S_ISREG(Path(path).stat().st_mode):

@@ -123,7 +123,8 @@ class Effects:
         self._encoder, self._weights, self._covariance = encoder, weights, covariance
         self._scale, self._rows, self._shares = scale, rows, shares
         self._width = len(weights)
-        self._names = [*encoder.kinds_]
+        self._names = encoder.names()
+        self._columns = {name: at for at, name in enumerate(self._names)}
 
     @cached_property
     def terms(self) -> list[Term]:
@@ -145,10 +146,9 @@ class Effects:
         return typical
 
     def _all_terms(self) -> Iterator[Term]:
-        owners, partners = self._encoder.owners_, self._encoder.partners_
-        for column, known in enumerate(self._encoder.known()):
-            own = np.flatnonzero((owners == column) & (partners < 0))
-            own, name = own[own < self._width], self._names[column]
+        columns = self._encoder.known()
+        for column, (known, own) in enumerate(zip(columns, self._by_owner(), strict=True)):
+            name = self._names[column]
             if isinstance(known, TimeColumn):
                 for part in known.parts:
                     places = np.array([*part.features.values(), part.other], np.int64)
@@ -164,6 +164,13 @@ class Effects:
             places = cross.first + np.arange(len(cross.chosen))
             name = f"{self._names[pair[0]]} x {self._names[pair[1]]}"
             yield Term(name, "cross", pair, places[places < self._width], cross)
+
+    def _by_owner(self) -> list[NDArray[np.int64]]:
+        """Return the places of the features of each column, without crosses."""
+        owners = self._encoder.owners_[: self._width]
+        own = np.flatnonzero(self._encoder.partners_[: self._width] < 0)
+        own = own[np.argsort(owners[own], kind="stable")]
+        return np.split(own, np.searchsorted(owners[own], np.arange(1, len(self._names))))
 
     def term(self, column: Any) -> Term:
         """Return the term of a column, by its name or position, or of a pair of columns.
@@ -184,21 +191,24 @@ class Effects:
                 if term.kind == "cross" and sorted(term.columns) == pair:
                     return term
             raise ValueError(f"Columns {column[0]!r} and {column[1]!r} are not crossed.")
-        if isinstance(column, str) and column not in self._names:
-            for term in self.terms:
-                if term.name == column:
-                    return term
+        if isinstance(column, str) and column not in self._columns and column in self._named:
+            return self._named[column]
         name = self._names[self._place(column)]
-        for term in self.terms:
-            if term.name == name and term.kind != "cross":
-                return term
+        term = self._named.get(name)
+        if term is not None and term.kind != "cross":
+            return term
         kind = self._encoder.kinds_[name]
         why = "has had no value so far" if kind == "empty" else "is left out"
         raise ValueError(f"Column {name!r} {why}, so it adds nothing to scores.")
 
+    @cached_property
+    def _named(self) -> dict[str, Term]:
+        """The first term of each name; columns come before crosses."""
+        return {term.name: term for term in reversed(self.terms)}
+
     def _place(self, column: Any) -> int:
-        if column in self._names:
-            return self._names.index(column)
+        if isinstance(column, str) and column in self._columns:
+            return self._columns[column]
         if not isinstance(column, str) and column in range(len(self._names)):
             return int(column)
         raise ValueError(f"There is no column {column!r}: the ranker knows {self._some_names()}.")
@@ -231,7 +241,7 @@ class Effects:
             )
         if isinstance(known, WordColumn):
             names, places, Z = _of_words(known, term.places)
-            if term.name not in self._names:  # of a time: in the order of the calendar
+            if term.name not in self._columns:  # of a time: in the order of the calendar
                 order = sorted(range(len(names)), key=lambda at: CALENDAR.get(names[at], 24))
                 names, Z = [names[at] for at in order], Z[order]
             return self._read(names, places, Z - self._typical_at(places))

@@ -1,4 +1,4 @@
-"""Refusing a matrix that the machine cannot hold, before it is asked for."""
+"""Refusing a model that the machine cannot hold, before it is asked for."""
 
 import contextlib
 import os
@@ -23,12 +23,16 @@ def _available_bytes() -> float:
 
 def refuse_if_too_large(n_features: int, matrices: int, cure: str) -> None:
     """Raise a ValueError where `matrices` of d x d numbers will not fit memory."""
-    needed = 8.0 * matrices * n_features**2
+    refuse_beyond(8.0 * matrices * n_features**2, f"{n_features} features squared take", cure)
+
+
+def refuse_beyond(needed: float, what: str, cure: str) -> None:
+    """Raise a ValueError where a model of so many bytes will not fit memory."""
     if needed < _LITTLE:
         return
     available = _available_bytes()
     if needed > 0.9 * available:
         raise ValueError(
-            f"{n_features} features squared take {needed / 2**30:.1f} GiB for this model, and "
-            f"{available / 2**30:.1f} GiB are available: {cure}."
+            f"{what} {needed / 2**30:.1f} GiB for this model, and {available / 2**30:.1f} GiB are "
+            f"available: {cure}."
         )

@@ -17,9 +17,10 @@ from cbrank.features.containers import dictionaries_of
 from cbrank.features.crosses import Evidence
 from cbrank.features.encoder import TableEncoder
 from cbrank.features.table import Table as Rows
-from cbrank.rankers import checks, growing, record, table_state
+from cbrank.rankers import checks, growing, halving, record, table_state
 from cbrank.rankers.base import Batch, Ranker
 from cbrank.rankers.cbr import CBRanker
+from cbrank.rankers.memory import refuse_beyond
 from cbrank.rankers.scorer import LinearScorer
 from cbrank.rankers.table_state import FIRST, Waiting
 
@@ -32,6 +33,10 @@ FIRST_OF_FIT = 512  # rows that `fit` looks ahead to decide what columns are
 # Features of a full covariance that nobody asked for by name: 32 MiB for each learner, all of it read
 # for each pair. A table of 1,000 columns of numbers has 8,000, and took a second for each row.
 _WIDEST_FULL = 2048
+_MOST_PAIRS = 4096  # of columns to be crossed: they are in the header of a model file
+# Bytes of a feature for each row of a class that is kept, and for the rows of a block: 12 where it is not
+# zero, as in about half of the rows; buffers exist twice while they grow. By tests/tools/wide_tables.py.
+_NUMBERS_HELD, _NUMBERS_MORE = 24.0, 1700.0
 
 
 def _of_rows_so_far(name: str) -> Any:
@@ -86,7 +91,8 @@ class TabularRanker(CBRanker):
     def encoder_(self) -> TableEncoder:
         """What was decided about the columns."""
         self._fitted("encoder_")
-        return self._of_now()._encoder
+        view = super()._of_now()
+        return view._encoder if view._waiting is None else self._decided(view)._encoder
 
     @property
     def n_features_in_(self) -> int:
@@ -153,7 +159,7 @@ class TabularRanker(CBRanker):
         encoder, waiting = self._encoder, self._waiting
         if waiting is None or not hasattr(encoder, "feature_names_in_"):
             return
-        known = encoder.feature_names_in_.tolist()
+        known = dict.fromkeys(encoder.feature_names_in_.tolist())
         new = dict.fromkeys(str(name) for row in dictionaries_of(X) for name in row)
         gaps = [np.full(len(waiting.rows), np.nan) for name in new if name not in known]
         if gaps:
@@ -201,6 +207,7 @@ class TabularRanker(CBRanker):
     # Beginning ---------------------------------------------------------------------------------
 
     def _start_with(self, X: Any, classes: NDArray[Any], random: np.random.RandomState) -> None:
+        self._refuse_too_wide(X.shape[1])
         self._own.served = None  # what the rows of an earlier stream would have made
         self._seed = int(random.randint(1, 2**31 - 1))
         self._start(1, classes, False, random)
@@ -208,6 +215,20 @@ class TabularRanker(CBRanker):
         if isinstance(self.crosses, list):
             self.asked_pairs()  # refuse what is none at once, not when rows have waited
         self._waiting = Waiting(X.take(slice(0, 0)), np.zeros(0, np.int64), np.zeros(0))
+
+    def _refuse_too_wide(self, columns: int) -> None:
+        """Refuse a table that memory will not hold before a row waits, as if all were numbers."""
+        if self.covariance == "full":
+            cure = 'leave columns out, or use `covariance="diagonal"`'
+            refuse_beyond(8.0 * columns**2, f"{columns:,} columns squared take", cure)
+        features = columns * (self.pieces + 1)
+        learners = halving.most_models(self.ARMS) if self.C == "auto" else 1
+        kept = self._rows_kept(features)[0]
+        refuse_beyond(
+            features * (_NUMBERS_HELD * kept + _NUMBERS_MORE + 64.0 * learners),
+            f"{columns:,} columns, of which {kept} rows of each class are kept, take",
+            "leave columns out, or have fewer `pieces` or a smaller `buffer_size`",
+        )
 
     def _set_up(
         self, n_features: int, classes: NDArray[Any], sparse: bool, random: np.random.RandomState
@@ -252,6 +273,10 @@ class TabularRanker(CBRanker):
         names = self._encoder.names()
         pairs = list[tuple[int, int]]()
         assert isinstance(self.crosses, list)
+        if len(self.crosses) > _MOST_PAIRS:
+            raise ValueError(
+                f"`crosses` has {len(self.crosses):,} pairs, of at most {_MOST_PAIRS:,}."
+            )
         for pair in self.crosses:
             try:
                 one, other = (at if at in range(len(names)) else names.index(at) for at in pair)
@@ -459,33 +484,38 @@ class TabularRanker(CBRanker):
         return view if view._waiting is None else self._provisional(view)
 
     def _provisional(self, view: Self) -> Self:
-        """Return the ranker that the rows so far would make.
+        """Return the ranker that the rows so far would make."""
+        with self._own.lock:
+            twin, waiting = self._decided(view), view._waiting
+            if twin._own.turn == 0:
+                assert waiting is not None
+                order = np.arange(_milestone(len(waiting.rows)))
+                batch = Batch(waiting.rows, waiting.labels, waiting.weights, order)
+                if order.size:
+                    twin._learn(batch, twin._kernel_parameters(self.class_weight == "balanced"))
+                twin._own.turn += 1
+        return twin
+
+    def _decided(self, view: Self) -> Self:
+        """Return that ranker before it learns: what columns are is often all that is asked.
 
         It is made anew every few rows, and where a parameter has changed.
         """
         assert view._waiting is not None
-        known = _milestone(len(view._waiting.rows))
+        count = _milestone(len(view._waiting.rows))
         # As text, for lists and dictionaries change within; the seed has been drawn.
         parameters = repr(view.get_params(deep=False) | {"random_state": None})
-        key = "provisional", view._encoder.n_features_in_, known, parameters
+        key = "provisional", view._encoder.n_features_in_, count, parameters
         with self._own.lock:
             if self._own.served is None or self._own.served[0] != key:
-                self._own.served = key, self._provisional_of(view, known)
+                twin = object.__new__(type(self))
+                twin.__dict__.update(view.__dict__)
+                twin._own = type(self._own)()
+                twin._encoder = deepcopy(view._encoder)
+                twin._decide(view._waiting.rows.take(slice(0, max(1, count))))
+                self._own.served = key, twin
             found: Self = self._own.served[1]
         return found
-
-    def _provisional_of(self, view: Self, count: int) -> Self:
-        waiting = view._waiting
-        assert waiting is not None
-        twin = object.__new__(type(self))
-        twin.__dict__.update(view.__dict__)
-        twin._own = type(self._own)()
-        twin._encoder = deepcopy(view._encoder)
-        twin._decide(waiting.rows.take(slice(0, max(1, count))))
-        batch = Batch(waiting.rows, waiting.labels, waiting.weights, np.arange(count))
-        if count:
-            twin._learn(batch, twin._kernel_parameters(self.class_weight == "balanced"))
-        return twin
 
     def _weights_of(self, columns: Any) -> Floats:
         if self._waiting is not None:

@@ -108,8 +108,7 @@ class Columns:
         self.decimal = "."  # the decimal mark of the text that was learned from last
         if not 1 <= self.max_features <= WIDEST:
             raise ValueError(f"max_features must lie between 1 and 2^31 - 1, got {max_features}.")
-        if len(self.drop) > columns_state.MOST_DROPPED:
-            raise ValueError(f"drop may name {columns_state.MOST_DROPPED:,} columns at most.")
+        self._refuse_many_dropped()
         self.numeric_: Sequence[str] | None = None
         self.width_ = 0
         self.labels = Labels(positive)
@@ -402,6 +401,7 @@ class Columns:
         self.drop = [str(find_column(column, header, known, name)) for column in self.drop]
         self._name_categorical(header, known, name)
         self._refuse_two_roles(name)
+        self._refuse_many_dropped()
         refuse_unkeepable(header, [self.label, self.id], name)
         apart = {self.label, self.id, *self.drop, *self._tables}
         self.numeric_ = [column for column in header if column not in apart]
@@ -411,6 +411,10 @@ class Columns:
                 f"{name}: its rows would be {self.width_:,} features wide; hash categories to "
                 "fewer bits."
             )
+
+    def _refuse_many_dropped(self) -> None:
+        if len(self.drop) > columns_state.MOST_DROPPED:
+            raise ValueError(f"drop may name {columns_state.MOST_DROPPED:,} columns at most.")
 
     def _name_columns(self, header: Sequence[str], name: str) -> list[str]:
         """Take columns in their order for those of a ranker that knows no names."""

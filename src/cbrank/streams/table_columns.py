@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from cbrank.features.table import GAP_WORDS, Table
+from cbrank.features.table import GAP_WORDS, MOST_TABLE_COLUMNS, Table
 from cbrank.streams import cells
 from cbrank.streams.columns import Columns
 from cbrank.streams.dialect import numbered, with_names
@@ -157,6 +157,12 @@ class TableColumns(Columns):
             raise ValueError(
                 f"{name} has no column but the label {self.label!r}. {listed(header)} If cells are "
                 "separated otherwise, say how by `separator=...`."
+            )
+        if len(self.numeric_ or ()) > MOST_TABLE_COLUMNS:
+            raise ValueError(
+                f"{name} has {len(self.numeric_ or ()):,} columns to learn from; a table as it comes "
+                f"may have {MOST_TABLE_COLUMNS:,} at most. Leave columns out by `drop`, or rank them as "
+                'plain numbers by `scale=standard` and `covariance="diagonal"`.'
             )
 
     def _compare(self, header: Sequence[str], name: str, labelled: bool) -> list[str]:

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from cbrank.features.table import Table, in_words
+from cbrank.features.table import Table, Words, in_words
 from cbrank.streams import Chunk
 
 
@@ -30,17 +30,22 @@ class Misfits:
 
     def add(self, model: Any, chunk: Chunk, *, strict: bool = False) -> None:
         """Count the misfits of rows of a model of tables; if strict, refuse them."""
-        if not model.takes_tables() or not isinstance(chunk.X, Table):
+        if not isinstance(chunk.X, Table) or not any(
+            isinstance(column, Words) for column in chunk.X.columns
+        ):
             return
         encoder, before = model.ranker.encoder_, len(self.first)
-        for own, rows in encoder.misfits(chunk.X).items():
-            at = [*encoder.kinds_].index(own)
+        found, kinds = encoder.misfits(chunk.X), encoder.kinds_
+        for at, own in enumerate(kinds):
+            if own not in found:
+                continue
+            rows = found[own]
             name = chunk.X.names[at]  # which the encoder does not know if it learned without names
             self.counts[name] += len(rows)
             if name not in self.first:
                 words = in_words(chunk.X.columns[at])
                 self.first[name] = _where(chunk, rows[0], words.values[words.codes[rows[0]]])
-                self._kinds[name] = encoder.kinds_[own]
+                self._kinds[name] = kinds[own]
         if strict and len(self.first) > before:
             raise ValueError(f"{' '.join(self.sentences())} Without `strict` they would be gaps.")
 
