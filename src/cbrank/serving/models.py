@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from cbrank.serving.memory import MODEL_TIMES
 from cbrank.serving.protocols import said
 from cbrank.serving.rules import BYTES, MODEL
 
@@ -31,6 +32,7 @@ def routes(service: "Service") -> list[BaseRoute]:
 
     async def give(request: Request) -> Response:
         file = await service.snapshot()
+        request.scope["state"]["memory"].take(len(file))
         digest = await asyncio.to_thread(hashlib.sha256, file)
         headers = {
             "ETag": f'"{digest.hexdigest()[:32]}"',
@@ -42,7 +44,9 @@ def routes(service: "Service") -> list[BaseRoute]:
         return Response(file, 200, headers, BYTES)
 
     async def take(request: Request) -> Response:
-        return said(await service.replace(request.scope["state"]["body"]))
+        state = request.scope["state"]
+        state["memory"].take((MODEL_TIMES - 1) * len(state["body"]))
+        return said(await service.replace(state["body"]))
 
     return [Route(MODEL, give), Route(MODEL, take, methods=["POST"])]
 
