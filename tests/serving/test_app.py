@@ -7,8 +7,10 @@ import pytest
 from starlette.exceptions import HTTPException
 
 from cbrank.serving.app import App, http_response, internal_response
+from cbrank.serving.counts import Counts
 from cbrank.serving.errors import Refused
 from cbrank.serving.limits import Limits
+from cbrank.serving.memory import Memory
 
 
 @pytest.mark.parametrize("path", ["/score", "/learn"])
@@ -31,11 +33,12 @@ def test_a_body_that_is_not_what_is_asked_for_is_refused_in_a_sentence(path, bod
     class Unasked:
         """A service that nothing may reach."""
 
+    state = {"body": body, "memory": Memory(10_000, Counts()).reservation()}
     with pytest.raises(Refused) as refused:
         asyncio.run(
             App.__call__(
                 unguarded(Unasked()),
-                {"type": "http", "path": path, "state": {"body": body}, "headers": []},
+                {"type": "http", "path": path, "state": state, "headers": []},
                 None,
                 None,
             )

@@ -2,17 +2,19 @@
 
 import asyncio
 import contextlib
+import gc
 import json
 import socket
 import threading
 import time
-from types import SimpleNamespace
 
 import pytest
 import uvicorn
 
 from cbrank.serving.connections import Connection
-from cbrank.serving.limits import Guard, Limits
+from cbrank.serving.counts import Counts
+from cbrank.serving.guard import Guard
+from cbrank.serving.limits import Limits
 
 PING = b"GET /ping HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
@@ -28,7 +30,7 @@ async def app(scope, receive, send):
 @contextlib.contextmanager
 def serving(**given):
     """Serve on a free port; give the port and the counts."""
-    counts = SimpleNamespace(requests=0, refused={})
+    counts = Counts()
     limits = Limits(**given)
     listener = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(
@@ -38,7 +40,7 @@ def serving(**given):
         ws="none",
         lifespan="off",
         log_config=None,
-        timeout_keep_alive=1,
+        timeout_keep_alive=20,
         timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)
@@ -186,14 +188,84 @@ def test_who_never_reads_is_not_waited_for():
                 time.sleep(0.01)
 
 
+def open_to(port, address="127.0.0.1"):
+    return socket.create_connection(("127.0.0.1", port), timeout=5, source_address=(address, 0))
+
+
+def is_open(connection):
+    connection.setblocking(False)
+    try:
+        return connection.recv(1) != b""
+    except BlockingIOError:
+        return True
+    finally:
+        connection.settimeout(5)
+
+
+def wait_for(connections, count):
+    until = time.monotonic() + 5
+    while len(connections) != count:
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
 def test_connections_are_limited():
     with serving(connections=3) as (port, counts, connections), contextlib.ExitStack() as stack:
-        several = [stack.enter_context(connected(port)) for _ in range(3)]
-        until = time.monotonic() + 5
-        while len(connections) < 3:
-            assert time.monotonic() < until
-        with connected(port) as one_more:
+        several = [stack.enter_context(open_to(port, f"127.0.0.{at}")) for at in (1, 2, 3)]
+        wait_for(connections, 3)
+        with open_to(port, "127.0.0.4") as one_more:
             assert refusal(heard(one_more)) == 503
         several[0].sendall(PING)
         assert several[0].recv(1000).startswith(b"HTTP/1.1 200")
         assert counts.refused == {503: 1}
+
+
+def test_one_address_does_not_hold_all_connections():
+    with serving(connections=8) as (port, counts, connections), contextlib.ExitStack() as stack:
+        unfinished = (
+            b"POST /score HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+        )
+        busy = [stack.enter_context(open_to(port)) for _ in range(6)]
+        for connection in busy:
+            connection.sendall(unfinished + b"content-length: 9\r\n\r\n{")
+        wait_for(connections, 6)
+        until = time.monotonic() + 5
+        while counts.requests < 6:
+            assert time.monotonic() < until
+        told = heard(stack.enter_context(open_to(port)))
+        assert refusal(told) == 503
+        assert b"of this address" in told
+        assert b"retry-after: 1" in told
+        other = stack.enter_context(open_to(port, "127.0.0.2"))
+        other.sendall(PING)
+        assert answer(other).startswith(b"HTTP/1.1 200")
+        assert counts.refused == {503: 1}
+
+
+def test_idle_connections_give_way_to_those_of_their_address():
+    with serving(connections=8) as (port, counts, connections), contextlib.ExitStack() as stack:
+        other = stack.enter_context(open_to(port, "127.0.0.2"))
+        idle = [stack.enter_context(open_to(port)) for _ in range(6)]
+        idle[0].sendall(PING)  # so that the second is idle for the longest time
+        assert answer(idle[0]).startswith(b"HTTP/1.1 200")
+        wait_for(connections, 7)
+        with open_to(port) as one_more:
+            one_more.sendall(PING)
+            assert answer(one_more).startswith(b"HTTP/1.1 200")
+            wait_for(connections, 7)
+            assert [is_open(each) for each in idle] == [True, False, True, True, True, True]
+            assert is_open(other)
+        assert counts.refused == {}
+
+
+def test_a_connection_that_was_reset_is_forgotten():
+    with serving() as (port, _, _):
+        with connected(port) as connection:
+            connection.sendall(PING)
+            assert answer(connection)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        until = time.monotonic() + 5
+        while any(isinstance(each, Connection) for each in gc.get_objects()):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+            gc.collect()

@@ -13,7 +13,7 @@ ROW = {"age": 31, "city": "Oslo", "paid": 0.5}
 
 @pytest.fixture(scope="module")
 def client():
-    with running(table_model(), Limits(model=1_000_000)) as (client, _):
+    with running(table_model(), Limits(body=1000, memory=5_000_000)) as (client, _):
         yield client
 
 

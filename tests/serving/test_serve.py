@@ -1,8 +1,11 @@
 """The command: who may, signals, HTTPS, and what is refused before anything is served."""
 
 import os
+import select
 import signal
 import ssl
+import subprocess
+import sys
 import time
 import urllib.request
 from pathlib import Path
@@ -86,6 +89,83 @@ def test_tokens_https_and_signals(launcher, model, tmp_path):
     got.write_bytes(file)
     assert cbrank.load(got).n_seen_.sum() > 1
     assert run("serve", "--check", tmp_path / "store").exit_code == 0
+
+
+def test_a_hangup_while_the_service_starts_does_not_end_it(tmp_path, model):
+    tokens = tmp_path / "tokens"
+    token(tokens, "score")
+    line = [
+        sys.executable,
+        "-m",
+        "cbrank",
+        "serve",
+        model,
+        "--store",
+        tmp_path / "store",
+        "--port",
+        "0",
+    ]
+    environment = {
+        **os.environ,
+        "PYTHONMALLOC": "malloc",
+    }  # so that it is one process from the beginning
+    with subprocess.Popen(
+        [*line, "--tokens", tokens], stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stderr is not None
+        status = Path(f"/proc/{process.pid}/status")
+        while not is_ignored(status, signal.SIGHUP) and not is_caught(status, signal.SIGHUP):
+            assert process.poll() is None
+        told = []
+        hangups = 0
+        while not any('"serving"' in line for line in told):
+            process.send_signal(signal.SIGHUP)
+            hangups += 1
+            time.sleep(0.02)
+            if select.select([process.stderr], [], [], 0)[0]:
+                told.append(process.stderr.readline())
+            assert process.poll() is None, told
+        assert hangups > 10
+        assert '"tokens read again"' in process.stderr.readline()
+        process.terminate()
+        process.stderr.read()
+        assert process.wait() == 0
+
+
+def is_ignored(status, number):
+    return signals(status, "SigIgn") >> (number - 1) & 1
+
+
+def is_caught(status, number):
+    return signals(status, "SigCgt") >> (number - 1) & 1
+
+
+def signals(status, name):
+    [line] = [line for line in status.read_text().splitlines() if line.startswith(f"{name}:")]
+    return int(line.split()[1], 16)
+
+
+def test_a_service_keeps_no_more_memory_than_it_needs(tmp_path, model):
+    line = [
+        sys.executable,
+        "-m",
+        "cbrank",
+        "serve",
+        model,
+        "--store",
+        tmp_path / "store",
+        "--port",
+        "0",
+    ]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONMALLOC"}
+    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        while '"serving"' not in process.stderr.readline():
+            assert process.poll() is None
+        told = Path(f"/proc/{process.pid}/environ").read_text().split("\0")
+        assert "PYTHONMALLOC=malloc" in told
+        process.terminate()
+        process.stderr.read()
+        assert process.wait() == 0
 
 
 def test_what_waits_is_answered_before_the_end(launcher, model, tmp_path):

@@ -80,7 +80,7 @@ def test_limits_are_those_of_the_command_and_of_the_guard():
     limits = Limits()
     of_guard = {
         "--max-body": limits.body,
-        "--max-model": limits.model,
+        "--memory": limits.memory,
         "--max-rows": limits.rows,
         "--max-columns": limits.columns,
         "": limits.depth,

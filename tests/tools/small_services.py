@@ -13,7 +13,8 @@ import uvicorn
 
 import cbrank
 from cbrank.serving.app import App
-from cbrank.serving.limits import Guard, Limits
+from cbrank.serving.guard import Guard
+from cbrank.serving.limits import Limits
 from cbrank.serving.service import Service
 from cbrank.serving.writer import Settings
 from cbrank.streams import Columns, StreamScaler, TableColumns, open_stream

@@ -75,7 +75,8 @@ def learn() -> None:
     import asyncio  # noqa: PLC0415
 
     from cbrank.serving.app import App  # noqa: PLC0415
-    from cbrank.serving.limits import Guard, Limits  # noqa: PLC0415
+    from cbrank.serving.guard import Guard  # noqa: PLC0415
+    from cbrank.serving.limits import Limits  # noqa: PLC0415
     from cbrank.serving.service import Service  # noqa: PLC0415
     from cbrank.serving.writer import Settings  # noqa: PLC0415
 

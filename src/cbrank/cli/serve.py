@@ -10,7 +10,10 @@ from cbrank.cli.options import MOST, Duration, Size, together
 
 _LIMITS = together(
     click.option("--max-body", type=Size(), default="16MiB", show_default=True, help="Of a request."),
-    click.option("--max-model", type=Size(), default="1GiB", show_default=True, help="Of POST /model."),
+    click.option(
+        "--memory", type=Size(), default="1GiB", show_default=True,
+        help="What all requests together may take, decoded; that of POST /model a fifth of it.",
+    ),
     click.option(
         "--max-rows", type=click.IntRange(1, MOST), default=10_000, show_default=True,
         help="Of a request.",
@@ -21,7 +24,7 @@ _LIMITS = together(
     ),
     click.option(
         "--max-connections", type=click.IntRange(1, MOST), default=1024, show_default=True,
-        help="Requests that may be open together.",
+        help="Connections that may be open together; of one address, three quarters of them.",
     ),
     click.option(
         "--rate", type=click.FloatRange(0), default=0, show_default=True,
@@ -136,7 +139,7 @@ def command(model: Path | None, check: Path | None, **options: Any) -> None:
     from cbrank.serving.writer import Settings  # noqa: PLC0415
 
     limits = Limits(
-        body=options["max_body"], model=options["max_model"], rows=options["max_rows"],
+        body=options["max_body"], memory=options["memory"], rows=options["max_rows"],
         columns=options["max_columns"],
         connections=options["max_connections"], rate=options["rate"], seconds=options["timeout"],
     )  # fmt: skip

@@ -16,6 +16,7 @@ from cbrank.serving import metrics, models, openapi, page, protocols
 from cbrank.serving.errors import INTERNAL, Refused
 from cbrank.serving.jobs import Once
 from cbrank.serving.limits import Limits, refuse_too_deep
+from cbrank.serving.memory import ANSWER, LARGE, Reservation, in_reader, of_json
 from cbrank.streams.objects import Row
 
 if TYPE_CHECKING:
@@ -28,8 +29,9 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Cell = float | str | bool | None
 
 
+# Rows are decoded one by one: a decoder lets no other thread run, and a large body takes it long.
 class _Score(msgspec.Struct, forbid_unknown_fields=True):
-    rows: list[dict[str, Cell]]
+    rows: list[msgspec.Raw]
     remember: bool = False
     ids: list[str | int] | None = None
 
@@ -40,7 +42,7 @@ class _Label(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _Learn(msgspec.Struct, forbid_unknown_fields=True):
-    rows: list[dict[str, Cell]] | None = None
+    rows: list[msgspec.Raw] | None = None
     labels: list[_Label] | None = None
 
 
@@ -50,6 +52,7 @@ class _Whole(msgspec.Struct):
 
 _SCORE = msgspec.json.Decoder(_Score)
 _LEARN = msgspec.json.Decoder(_Learn)
+_ROW = msgspec.json.Decoder(dict[str, Cell])
 _WHOLE = msgspec.json.Decoder(_Whole)
 
 
@@ -97,7 +100,7 @@ class App:
         await send({"type": "http.response.body", "body": body})
 
     async def _score(self, scope: Scope) -> tuple[bytes, bool]:
-        asked = self._decoded(_SCORE, scope)
+        asked = await self._decoded(_SCORE, scope)
         self._refuse_large(asked.rows)
         scope["state"]["rows"] = len(asked.rows)
         return await self.service.answer(
@@ -105,7 +108,7 @@ class App:
         )
 
     async def _learn(self, scope: Scope) -> tuple[bytes, bool]:
-        asked = self._decoded(_LEARN, scope)
+        asked = await self._decoded(_LEARN, scope)
         if (asked.rows is None) == (asked.labels is None):
             raise Refused(400, "Give either `rows` with labels, or `labels` of rows scored before.")
         if asked.labels is not None:
@@ -118,11 +121,20 @@ class App:
         scope["state"]["rows"] = len(rows)
         return await self.service.learn(rows, once=_once(scope))
 
-    def _decoded(self, decoder: Any, scope: Scope) -> Any:
-        body = scope["state"]["body"]
+    async def _decoded(self, decoder: Any, scope: Scope) -> Any:
+        body, memory = scope["state"]["body"], scope["state"]["memory"]
+        if len(body) <= LARGE:
+            return self._decode(decoder, body, memory)
+        return await in_reader(self._decode, decoder, body, memory)
+
+    def _decode(self, decoder: Any, body: bytes, memory: Reservation) -> Any:
+        memory.take(of_json(body) + ANSWER * body.count(b"{"))
         try:
-            return decoder.decode(body)
-        except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError) as error:
+            asked = decoder.decode(body)
+            if asked.rows is not None:
+                asked.rows = [_ROW.decode(row) for row in asked.rows]
+            return asked
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             refuse_too_deep(body, self.limits.depth)
             raise Refused(400, _explained(body, error)) from None
 

@@ -4,13 +4,16 @@ Uvicorn leaves these open: headers of any size, clients that never send or never
 """
 
 import asyncio
+import functools
+import ipaddress
 import json
 import time
 from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from cbrank.serving.limits import Counted, Limits
+from cbrank.serving.guard import Counted
+from cbrank.serving.limits import Limits
 
 _MOST_HEADERS = 100  # browsers and proxies send up to some thirty
 _LONGEST_HEAD = 64 << 10  # bytes of request line and headers
@@ -22,6 +25,9 @@ _LINGER = 1.0  # seconds for which it may go on
 class Connection(HttpToolsProtocol):
     """A connection within limits: how many, how large the headers, how slow either side.
 
+    One address may have three quarters of all connections. Beyond them, and when all are in use, a new
+    connection takes the place of one of its address that is idle, the one for the longest time first.
+
     Attributes
     ----------
     limits : Limits
@@ -32,7 +38,11 @@ class Connection(HttpToolsProtocol):
 
     limits: ClassVar[Limits]
     counts: ClassVar[Counted]
+    peers: ClassVar[
+        dict[str, dict["Connection", None]]
+    ]  # of each address, the last used at the end
     watched: ClassVar[asyncio.AbstractEventLoop | None] = None
+    _peer = ""
     _head = 0  # bytes of headers that are not whole
     _since: float | None = None  # when a sweep first found nothing to wait for but the client
     _unsent = -1
@@ -41,17 +51,49 @@ class Connection(HttpToolsProtocol):
     @classmethod
     def within(cls, limits: Limits, counts: Counted) -> type["Connection"]:
         """Return the class for a server."""
-        return type("Connection", (cls,), {"limits": limits, "counts": counts})
+        return type("Connection", (cls,), {"limits": limits, "counts": counts, "peers": {}})
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, unless too many connections are open."""
         super().connection_made(transport)
-        if len(self.connections) > self.limits.connections:
-            self._refuse(503, "too many connections are open: try again.")
+        self._peer = peer_of(self.client[0] if self.client else "")
+        mine = self.peers.setdefault(self._peer, {})
+        mine[self] = None
+        if len(mine) > self.limits.connections_of_one:
+            self._take_place(mine, "too many connections of this address are open: try again.")
+        elif len(self.connections) > self.limits.connections:
+            self._take_place(mine, "too many connections are open: try again.")
         kind = type(self)
         if kind.watched is not self.loop:
             kind.watched = self.loop
             kind.watch(self.loop, self.connections)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End; the timer of a connection that was reset would otherwise keep it for another minute."""
+        self.leave()
+        super().connection_lost(exc)
+        self._unset_keepalive_if_required()
+
+    def leave(self) -> None:
+        """Make room for another connection."""
+        self.connections.discard(self)
+        mine = self.peers.get(self._peer, {})
+        mine.pop(self, None)
+        if not mine:
+            self.peers.pop(self._peer, None)
+
+    def _take_place(self, mine: dict["Connection", None], sentence: str) -> None:
+        """Close an idle connection of the same address, or refuse this one."""
+        for other in mine:
+            if other is not self and other.is_idle():
+                other.leave()  # now: the transport tells of its end later
+                other.transport.abort()
+                return
+        self._refuse(503, sentence)
+
+    def is_idle(self) -> bool:
+        """Say whether there is neither a request nor an answer on its way."""
+        return self._unanswered() is None and not self.transport.get_write_buffer_size()
 
     def data_received(self, data: bytes) -> None:
         """Read on; headers that are not whole may not grow for ever."""
@@ -72,6 +114,9 @@ class Connection(HttpToolsProtocol):
             self._refuse(431, "there are too many headers.")
             raise ValueError("too many headers")  # which ends the reading
         super().on_headers_complete()
+        mine = self.peers.get(self._peer, {})
+        if self in mine:
+            mine[self] = mine.pop(self)
         if self.parser.should_upgrade():  # as by CONNECT: what follows is not read as HTTP
             self.cycle.keep_alive = False
 
@@ -105,8 +150,9 @@ class Connection(HttpToolsProtocol):
             cycle.disconnected, cycle.waiting_for_100_continue = True, False
             cycle.message_event.set()  # whoever waits for the body is told
         body = json.dumps({"error": sentence}).encode()
+        again = b"retry-after: 1\r\n" if status == 503 else b""
         head = b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
-        self.transport.write(STATUS_LINE[status] + head % len(body) + body)
+        self.transport.write(STATUS_LINE[status] + again + head % len(body) + body)
         if status not in _STILL_SENDING or not self.transport.can_write_eof():
             self.transport.close()
             return
@@ -158,3 +204,23 @@ class Connection(HttpToolsProtocol):
             self._refuse(408, f"no request arrived within {self.limits.seconds:g} seconds.")
         else:
             self.transport.close()
+
+
+@functools.lru_cache(1024)
+def peer_of(host: str) -> str:
+    """Return the address by which connections are counted: of IPv6 the network that one client has.
+
+    Examples
+    --------
+    >>> [peer_of(host) for host in ("192.0.2.7", "::ffff:192.0.2.7", "2001:db8::1:2:3:4", "")]
+    ['192.0.2.7', '192.0.2.7', '2001:db8::/64', '']
+    """
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    if isinstance(address, ipaddress.IPv4Address):
+        return host
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.IPv6Network((address.packed, 64), strict=False))

@@ -94,6 +94,8 @@ class Counts:
     waiting_bytes: int = 0
     store_bytes: int = 0
     listeners: int = 0
+    memory: int = 0  # bytes that requests have reserved
+    memory_limit: int = 0
     latencies: dict[str, Latency] = field(
         default_factory=lambda: {"score": Latency(), "learn": Latency()}
     )

@@ -127,6 +127,13 @@ NUMBERS = (
         lambda read: read.service.settings.wait_bytes,
     ),
     Number("cbrank_store_bytes", "gauge", "Size of the store.", _count("store_bytes")),
+    Number(
+        "cbrank_memory_bytes", "gauge", "Memory that requests have reserved for bodies, rows and answers.",
+        _count("memory"),
+    ),
+    Number(
+        "cbrank_memory_limit_bytes", "gauge", "Memory that requests may reserve.", _count("memory_limit"),
+    ),
     Number("cbrank_listeners", "gauge", "Live pages that are open.", _count("listeners")),
     Number(
         "cbrank_learning_stopped", "gauge", "1 if learning has stopped, such as by a full disk; else 0.",

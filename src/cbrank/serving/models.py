@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from cbrank.serving.errors import Refused
+from cbrank.serving.memory import MODEL_TIMES
 from cbrank.serving.protocols import said
 from cbrank.serving.rules import BYTES, MODEL
 
@@ -32,6 +33,7 @@ def routes(service: "Service") -> list[BaseRoute]:
 
     async def give(request: Request) -> Response:
         file = await service.snapshot()
+        request.scope["state"]["memory"].take(len(file))
         digest = await asyncio.to_thread(hashlib.sha256, file)
         headers = {
             "ETag": f'"{digest.hexdigest()[:32]}"',
@@ -46,8 +48,9 @@ def routes(service: "Service") -> list[BaseRoute]:
         asked = request.query_params.multi_items()
         if asked not in ([], [("waiting", "discard")]):
             raise Refused(400, "the query may be empty, or ?waiting=discard.")
-        body = request.scope["state"]["body"]
-        return said(await service.replace(body, discard=bool(asked)))
+        state = request.scope["state"]
+        state["memory"].take((MODEL_TIMES - 1) * len(state["body"]))
+        return said(await service.replace(state["body"], discard=bool(asked)))
 
     return [Route(MODEL, give), Route(MODEL, take, methods=["POST"])]
 

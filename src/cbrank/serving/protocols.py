@@ -14,7 +14,8 @@ from starlette.routing import BaseRoute, Route
 from cbrank import __version__
 from cbrank.serving import tensors
 from cbrank.serving.errors import Refused
-from cbrank.serving.limits import Limits
+from cbrank.serving.limits import Limits, refuse_too_deep
+from cbrank.serving.memory import ANSWER, Reservation, apart, of_csv, of_json
 from cbrank.serving.rules import BYTES, JSON
 from cbrank.serving.signature import NUMBER, column_kinds, column_names, output_names
 from cbrank.serving.tensors import ALL, Rows
@@ -88,7 +89,9 @@ async def _scored(
     widest = max(map(len, rows), default=0)
     if widest > limits.columns:
         raise Refused(413, f"A row has {widest:,} columns; this service takes {limits.columns:,}.")
-    request.scope["state"]["rows"] = len(rows)
+    state = request.scope["state"]
+    state["memory"].take(ANSWER * len(rows))
+    state["rows"] = len(rows)
     return await service.score([*rows])
 
 
@@ -152,12 +155,9 @@ class OpenInference:
     async def infer(self, request: Request) -> Response:
         """Score the rows of tensors."""
         service = self._known(request)
-        body, length = request.scope["state"]["body"], request.headers.get(_JSON_LENGTH)
-        asked, cells = tensors.read_request(body, length, self.limits)
+        state, length = request.scope["state"], request.headers.get(_JSON_LENGTH)
+        asked, rows = await apart(state["body"], self._read, state["body"], length, state["memory"])
         outputs = output_names(service)
-        tensors.refuse_other_outputs(asked.outputs or [], outputs)
-        sparse = service.model.columns.numeric_ is None
-        rows = tensors.rows_of(asked, cells, column_names(service), sparse=sparse)
         found = await _scored(service, self.limits, request, rows)
         columns = {name: [row[name] for row in found] for name in outputs}
         unreadable = sum(len(row.get("unreadable", ())) for row in found)
@@ -165,6 +165,16 @@ class OpenInference:
         if answer.header is None:
             return Response(answer.body, media_type=JSON)
         return Response(answer.body, 200, {_JSON_LENGTH: str(answer.header)}, BYTES)
+
+    def _read(
+        self, body: bytes, length: str | None, memory: Reservation
+    ) -> tuple[tensors.Request, Rows]:
+        """Return a request and its rows."""
+        asked, cells = tensors.read_request(body, length, self.limits, memory)
+        tensors.refuse_other_outputs(asked.outputs or [], output_names(self.service))
+        sparse = self.service.model.columns.numeric_ is None
+        names = column_names(self.service)
+        return asked, tensors.rows_of(asked, cells, names, sparse=sparse)
 
     def _known(self, request: Request) -> "Service":
         if request.path_params["model"] != self.service.name:
@@ -226,13 +236,10 @@ class MLflow:
 
     async def invocations(self, request: Request) -> Response:
         """Score the rows of a data frame."""
-        body: bytes = request.scope["state"]["body"]
-        names = column_names(self.service)
-        if request.headers["Content-Type"].lower().startswith(CSV):
-            rows, output = self._from_csv(body, names), None
-        else:
-            asked = tensors.decoded(body, Invocation)
-            rows, output = _rows(asked, names), self._output(asked)
+        state = request.scope["state"]
+        is_csv = request.headers["Content-Type"].lower().startswith(CSV)
+        read = self._from_csv if is_csv else self._from_json
+        rows, output = await apart(state["body"], read, state["body"], state["memory"])
         found = await _scored(self.service, self.limits, request, rows)
         return said({"predictions": found if output is None else [row[output] for row in found]})
 
@@ -244,8 +251,16 @@ class MLflow:
             raise Refused(400, f"`params` may have `output`, one of {', '.join(known)}.")
         return output
 
-    def _from_csv(self, body: bytes, names: Collection[str]) -> Rows:
+    def _from_json(self, body: bytes, memory: Reservation) -> tuple[Rows, str | None]:
+        """Return rows and the output that is asked for, if it is one alone."""
+        memory.take(of_json(body))
+        refuse_too_deep(body, self.limits.depth)
+        asked = tensors.decoded(body, Invocation)
+        return _rows(asked, column_names(self.service)), self._output(asked)
+
+    def _from_csv(self, body: bytes, memory: Reservation) -> tuple[Rows, None]:
         """Return rows of text; the numbers of a model that takes nothing else are read."""
+        memory.take(of_csv(body))
         try:
             lines = [*csv.reader(io.StringIO(body.decode("utf-8-sig")), strict=True)]
         except (UnicodeDecodeError, csv.Error) as error:
@@ -254,9 +269,10 @@ class MLflow:
         rows = _table(header, lines)
         columns = self.service.model.columns
         if columns.AS_THEY_COME:
-            return rows
+            return rows, None
+        names = column_names(self.service)
         numeric = [name for name in header if name in names and name not in columns.categorical]
-        return [row | {name: _number(str(row[name])) for name in numeric} for row in rows]
+        return [row | {name: _number(str(row[name])) for name in numeric} for row in rows], None
 
 
 def _number(cell: str) -> Cell:

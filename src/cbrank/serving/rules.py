@@ -17,17 +17,12 @@ MODEL = "/model"
 
 
 class Rule(NamedTuple):
-    """Who may use a path by a method, and the types of body that it takes; "" is none given.
-
-    Where `later` is true, the endpoint looks at the depth of the JSON: it has bytes after it, or is read
-    by a decoder that goes no deeper than rows of cells, and only mistakes are looked at.
-    """
+    """Who may use a path by a method, and the types of body that it takes; "" is none given."""
 
     method: str
     path: str
     role: str | None
     types: tuple[str, ...] = ()
-    later: bool = False
 
 
 # All that can be reached: what is not here is answered by 404 or 405, so a route that is forgotten is
@@ -49,11 +44,11 @@ RULES = (
     Rule("GET", "/v2/models/{model}/versions/{version}", "score"),
     Rule("GET", "/v2/models/{model}/versions/{version}/ready", "score"),
     # Clients of this protocol leave the type out, or send numbers after the JSON.
-    Rule("POST", "/v2/models/{model}/infer", "score", (JSON, BYTES, ""), later=True),
-    Rule("POST", "/v2/models/{model}/versions/{version}/infer", "score", (JSON, BYTES, ""), True),
+    Rule("POST", "/v2/models/{model}/infer", "score", (JSON, BYTES, "")),
+    Rule("POST", "/v2/models/{model}/versions/{version}/infer", "score", (JSON, BYTES, "")),
     Rule("POST", "/invocations", "score", (JSON, "text/csv")),
-    Rule("POST", "/score", "score", (JSON,), later=True),
-    Rule("POST", "/learn", "learn", (JSON,), later=True),
+    Rule("POST", "/score", "score", (JSON,)),
+    Rule("POST", "/learn", "learn", (JSON,)),
     Rule("GET", MODEL, "admin"),
     Rule("POST", MODEL, "admin", (BYTES,)),
 )
@@ -62,6 +57,14 @@ _TOKEN_IN_QUERY = ("/events",)
 _IN_QUERY = re.compile(rb"(?:\A|&)token=([^&]*)")
 _RANKS = {None: -1} | {role: rank for rank, role in enumerate(ROLES)}
 _AS_WRITTEN = {kind.encode(): kind for kind in (JSON, BYTES)}
+# Headers that decide who asks and how a body is read. If one came twice, the guard could go by one value and
+# an endpoint, or a proxy, by the other.
+_ONCE = (
+    b"authorization", b"content-encoding", b"content-length", b"content-type", b"host", b"idempotency-key",
+    b"inference-header-content-length", b"origin", b"sec-fetch-dest", b"sec-fetch-mode", b"sec-fetch-site",
+)  # fmt: skip
+_STRANGER = "without tokens, no page of another origin is answered."
+_SAME_ORIGIN = (b"same-origin", b"none")  # none: the user typed the address
 
 
 class Place(NamedTuple):
@@ -108,6 +111,24 @@ def find_place(path: str) -> Place | None:
     return place
 
 
+def headers_of(scope: Scope) -> Headers:
+    """Return the headers of a request; refuse one that has two values where only one can count.
+
+    Examples
+    --------
+    >>> headers_of({"headers": [(b"host", b"localhost"), (b"accept", b"a/b"), (b"accept", b"c/d")]})
+    {b'host': b'localhost', b'accept': b'c/d'}
+    """
+    pairs = scope["headers"]
+    headers: Headers = dict(pairs)
+    if len(headers) < len(pairs):
+        names = [name for name, _ in pairs]
+        for name in _ONCE:
+            if names.count(name) > 1:
+                raise Refused(400, f"the header {name.decode()} comes twice: send it once.")
+    return headers
+
+
 def who_asks(
     tokens: Tokens | None, place: Place | None, scope: Scope, headers: Headers
 ) -> tuple[str, int]:
@@ -117,7 +138,7 @@ def who_asks(
     browser here. With tokens, nobody without one learns which paths there are.
     """
     if tokens is None:
-        _refuse_strangers(headers)
+        _refuse_strangers(scope, headers)
         return "", len(ROLES)
     if place is not None and place.open:
         return "", -1
@@ -172,18 +193,32 @@ def _no_token(headers: Headers) -> Refused:
     return Refused(401, sentence, headers={"www-authenticate": how})
 
 
-def _refuse_strangers(headers: Headers) -> None:
-    """Refuse what the page of another makes a browser on this machine send.
+def _refuse_strangers(scope: Scope, headers: Headers) -> None:
+    """Refuse what the page of another origin makes a browser on this machine send.
 
     Such a page can have a name of its own lead to this machine, which Host then tells, or send to
-    this machine from where it is, which Origin then tells.
+    this machine from where it is. Origin tells the latter, and for images, scripts and links, which have
+    no Origin, Sec-Fetch-Site does.
     """
     host = headers.get(b"host", b"")
     if not is_loopback(host):
         raise Refused(403, "without tokens, the Host of a request must be localhost or 127.0.0.1.")
     origin = headers.get(b"origin")
     if origin is not None and origin.partition(b"://")[2].lower() != host.lower():
-        raise Refused(403, "without tokens, no page of another origin is answered.")
+        raise Refused(403, _STRANGER)
+    site = headers.get(b"sec-fetch-site")
+    if site is not None and site not in _SAME_ORIGIN and not _is_link_to_page(scope, headers):
+        raise Refused(403, _STRANGER)
+
+
+def _is_link_to_page(scope: Scope, headers: Headers) -> bool:
+    """Say whether the user follows a link to the page, which has no data of its own."""
+    return (
+        scope["method"] == "GET"
+        and scope["path"] == "/"
+        and headers.get(b"sec-fetch-mode") == b"navigate"
+        and headers.get(b"sec-fetch-dest") == b"document"
+    )
 
 
 @functools.lru_cache(256)

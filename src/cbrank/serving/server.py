@@ -15,7 +15,9 @@ from cbrank.kernels.threads import one_thread
 from cbrank.serving import logs
 from cbrank.serving.app import App
 from cbrank.serving.connections import Connection
-from cbrank.serving.limits import Guard, Limits
+from cbrank.serving.guard import Guard
+from cbrank.serving.limits import Limits
+from cbrank.serving.memory import keep_less
 from cbrank.serving.tokens import Tokens, exposure
 
 if TYPE_CHECKING:
@@ -72,7 +74,9 @@ def run(
     log_requests: bool,
 ) -> None:
     """Serve until a signal comes; then do what waits, and make a snapshot."""
+    hangup = _Hangup()
     logs.begin()
+    keep_less()
     who = None if tokens is None else _who(tokens)
     with _listening(host, port) as listening:
         service = open_service()
@@ -90,9 +94,9 @@ def run(
             url = _address(listening, secure=config.is_ssl)
             facts = {"url": url, "model": service.name, "events": service.counts.events}
             log.info("serving", extra={"facts": facts})
+            hangup.reload_from_now(who)
             sys.setswitchinterval(_TURN)
 
-        _reload_on_hangup(who)
         for number in (signal.SIGINT, signal.SIGTERM):  # which uvicorn raises again at the end
             signal.signal(number, lambda *_: None)
         server = _Server(config, ready, service.end_soon)
@@ -130,14 +134,25 @@ def _who(path: Path) -> Tokens:
     return tokens
 
 
-def _reload_on_hangup(tokens: Tokens | None) -> None:
-    def reload(*_: Any) -> None:
-        if tokens is None:
+class _Hangup:
+    """What SIGHUP does: tokens are read again; while the service starts, as soon as it has started."""
+
+    def __init__(self) -> None:
+        self._tokens: Tokens | None = None
+        self._came = False
+        if hasattr(signal, "SIGHUP"):
+            signal.signal(signal.SIGHUP, self._handle)
+
+    def reload_from_now(self, tokens: Tokens | None) -> None:
+        self._tokens = tokens
+        if self._came:
+            self._handle()
+
+    def _handle(self, *_: Any) -> None:
+        self._came = True
+        if self._tokens is None:
             return
-        if fault := tokens.reload():
+        if fault := self._tokens.reload():
             log.error("tokens not read again", extra={"facts": {"reason": fault}})
         else:
-            log.info("tokens read again", extra={"facts": {"tokens": len(tokens)}})
-
-    if hasattr(signal, "SIGHUP"):
-        signal.signal(signal.SIGHUP, reload)
+            log.info("tokens read again", extra={"facts": {"tokens": len(self._tokens)}})

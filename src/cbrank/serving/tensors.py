@@ -12,6 +12,7 @@ import numpy as np
 
 from cbrank.serving.errors import Refused
 from cbrank.serving.limits import Limits, refuse_too_deep
+from cbrank.serving.memory import Reservation, of_json, of_tensor
 from cbrank.streams.objects import Cell
 
 T = TypeVar("T")
@@ -118,7 +119,7 @@ def _without_nan(body: bytes) -> bytes:
 
 
 def read_request(
-    body: bytes, header: str | None, limits: Limits
+    body: bytes, header: str | None, limits: Limits, memory: Reservation
 ) -> tuple[Request, dict[str, list[Cell]]]:
     """Return a request and the cells of its tensors in the order of their rows.
 
@@ -130,6 +131,8 @@ def read_request(
         The length of the JSON if it is not all.
     limits : Limits
         How many rows there may be, and how deep JSON may be.
+    memory : Reservation
+        Where what the cells take is reserved.
 
     Returns
     -------
@@ -145,13 +148,18 @@ def read_request(
 
     Examples
     --------
+    >>> from cbrank.serving.counts import Counts
+    >>> from cbrank.serving.memory import Memory
     >>> tensor = b'{"name": "age", "shape": [2], "datatype": "FP64", "data": [31, null]}'
-    >>> read_request(b'{"inputs": [' + tensor + b"]}", None, Limits())[1]
+    >>> memory = Memory(10_000, Counts()).reservation()
+    >>> read_request(b'{"inputs": [' + tensor + b"]}", None, Limits(), memory)[1]
     {'age': [31.0, None]}
     """
     length = len(body) if header is None else _header_length(header, len(body))
-    refuse_too_deep(body[:length], limits.depth)
-    request, rest = decoded(body[:length], Request), memoryview(body)[length:]
+    text, rest = body[:length], memoryview(body)[length:]
+    memory.take(of_json(text))
+    refuse_too_deep(text, limits.depth)
+    request = decoded(text, Request)
     cells: dict[str, list[Cell]] = {}
     for tensor in request.inputs:
         if tensor.name in cells:
@@ -166,6 +174,7 @@ def read_request(
                 type(size) is not int or not 0 <= size <= len(rest),
                 "has another `binary_data_size` than there are bytes after the JSON",
             )
+            memory.take(of_tensor(tensor.shape[0], count, size))
             cells[tensor.name] = _from_bytes(tensor, rest[:size], count)
             rest = rest[size:]
     if len(rest):

@@ -155,6 +155,7 @@ class Writer:
                 words = f": {error}" if isinstance(error, sqlite3.Error | OSError) else ""
                 reason = f"of an internal error ({type(error).__name__}{words})"
                 self._answer(jobs, [Refused(503, self._give_up(reason))] * len(jobs))
+            del jobs, action  # their memory is counted until they are answered, and no longer
 
     def _turn(self, jobs: list[Job], action: Callable[[], None] | None, is_last: bool) -> None:
         if jobs:
