@@ -300,7 +300,7 @@ def check_written(output: Path, options: dict[str, Any]) -> None:
     if checkpoint := options["checkpoint"]:
         written += [
             ("--checkpoint", checkpoint),
-            ("the lock of --checkpoint", lock_file(checkpoint)),
+            ("--checkpoint", lock_file(checkpoint)),
         ]
     columns = options.get("column_file")
     refuse_overwriting(*written, ("--columns", columns), data=options["data"])

@@ -231,26 +231,6 @@ def _checked_values(arrays: Mapping[str, NDArray[Any]], columns: int) -> list[tu
     return found
 
 
-# Rows one by one ---------------------------------------------------------------------------------
-
-Cell = float | str | Times | None  # a number, a word, a time, or a gap among words or times
-
-
-def cells_of(table: Table) -> list[tuple[Cell, ...]]:
-    """Return the rows of a table as tuples of cells."""
-    return [*zip(*map(_cells, table.columns), strict=True)]
-
-
-def _cells(column: Column) -> Sequence[Cell]:
-    if isinstance(column, Words):
-        values = (*column.values, None)
-        return [values[code] for code in column.codes.tolist()]
-    if isinstance(column, Times):
-        return [Times(column.seconds[at : at + 1].copy()) for at in range(len(column))]
-    cells: list[Cell] = column.tolist()
-    return cells
-
-
 # One column of several ---------------------------------------------------------------------------
 
 

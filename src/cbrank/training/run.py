@@ -6,6 +6,8 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from cbrank.features.table import Table
 from cbrank.streams import Chunk, FileMark, Position, Stream, open_stream
 from cbrank.streams.position import MOST_FILES
@@ -288,16 +290,23 @@ class Run:
         with Buckets((self.seed, self.progress.passes)) as buckets:
             for chunk in self._read(stream):
                 assert chunk.y is not None
-                buckets.add(chunk.X, chunk.y)
+                assert chunk.lines is not None
+                places = np.full(len(chunk.y), chunk.position.file), chunk.lines
+                buckets.add(chunk.X, np.column_stack([chunk.y, *places]))
                 yield Chunk(chunk.X, chunk.y[:0], None, here)
             given = 0
-            for X, y in () if self.stopped else buckets.shuffled(self.model.columns.width_):
-                given += len(y)
+            for X, rows in () if self.stopped else buckets.shuffled(self.model.columns.width_):
+                given += len(rows)
                 if given > learned:
                     here = replace(here, rows=given)
                     self._mixed = given, buckets.rows
-                    yield Chunk(X, y, None, here)
+                    y, sources, lines = np.ascontiguousarray(rows.T)
+                    yield Chunk(self._named(X), y, None, here, lines, sources)
         self._mixed = None
+
+    def _named(self, X: Any) -> Any:
+        """Return rows with the names of their columns, which the shuffle does not keep."""
+        return Table(self.model.columns.numeric_ or (), X.columns) if isinstance(X, Table) else X
 
 
 def _measured(model: Model) -> tuple[float, float]:

@@ -54,7 +54,7 @@ class Buckets:
             file.close()
 
     def add(self, X: Any, y: NDArray[np.int64]) -> None:
-        """Take rows in."""
+        """Take rows in, with their labels and what else is to stay with them, as columns of `y`."""
         self.rows += len(y)
         chosen = (self._draw.random(len(y)) * _BUCKETS).astype(np.int64)
         for number in np.unique(chosen).tolist():
