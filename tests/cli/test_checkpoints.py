@@ -18,7 +18,8 @@ import cbrank
 from cbrank.training import Checkpoint, Every, Model, Run
 from cbrank.training.file_lock import alone, lock_file
 
-KEPT = ("--checkpoint", "c", "--every", CHUNK)
+SHUFFLED = ("--checkpoint", "c", "--every", "1")
+KEPT = ("--checkpoint", "c", "--every", CHUNK, "--in-order")
 
 
 @pytest.fixture
@@ -40,19 +41,17 @@ def stopped(here, monkeypatch):
 def test_a_resumed_run_says_so_and_gives_the_same_bytes(stopped):
     _, err = call("train", "rows.svm", "-o", "m", *KEPT, "--resume")
     assert err == "Note: going on after 8,192 rows, from c.\n"
-    _, err = call("train", "rows.svm", "-o", "clean", "--checkpoint", "c", "--resume")
+    _, err = call("train", "rows.svm", "-o", "clean", "--checkpoint", "c", "--resume", "--in-order")
     assert err == "Note: there is no checkpoint c: starting from the beginning.\n"
     assert (stopped / "m").read_bytes() == (stopped / "clean").read_bytes()
     assert not (stopped / "c").exists()
     assert not lock_file("c").exists()
 
 
-@pytest.mark.parametrize(
-    "shuffle", [["5000"], ["20000"], ["all"], ["5000", "--passes", "2"], ["all", "--passes", "2"]]
-)
-def test_mixed_rows_killed_after_any_chunk_go_on_in_the_same_order(here, monkeypatch, shuffle):
-    line = "train", "rows.svm", "more.svm", "-o", "m", "--C", "1", *KEPT[:2], "--every", "1"
-    line = *line, "--shuffle", *shuffle, "--resume"
+@pytest.mark.parametrize("options", [[], ["--passes", "2"], ["--holdout", "20%"], ["--in-order"]])
+def test_rows_killed_after_any_chunk_go_on_in_the_same_order(here, monkeypatch, options):
+    line = "train", "rows.svm", "more.svm", "-o", "m", "--C", "1", *SHUFFLED
+    line = *line, *options, "--resume"
     calls, chunks = [], []
     learn = Model.learn
 
@@ -63,6 +62,7 @@ def test_mixed_rows_killed_after_any_chunk_go_on_in_the_same_order(here, monkeyp
         learn(model, chunk)
 
     monkeypatch.setattr(Model, "learn", fail)
+    monkeypatch.setattr("cbrank.training.shuffling.AT_ONCE", 3000)
     told = call(*line)
     expected, steps = (here / "m").read_bytes(), len(chunks)
     for stop in {2, 3, steps // 2, steps}:
@@ -81,28 +81,27 @@ def test_a_checkpoint_of_rows_in_another_order_is_refused(here, monkeypatch):
         learn(model, chunk)
         os.kill(os.getpid(), signal.SIGTERM)
 
-    line = "train", "rows.svm", "-o", "m", *KEPT
+    line = "train", "rows.svm", "-o", "m", *SHUFFLED
     with monkeypatch.context() as patch:
         patch.setattr(Model, "learn", learn)
-        _, err = call(*line, "--shuffle", "5000", code=143)
-    assert "Stopped after 3,192 rows. They are in c" in err
-    assert cbrank.load("c").n_seen_.sum() == 3192
-    assert error(*line, "--resume") == (
-        "c is the checkpoint of a run with shuffle=5000, and this one has shuffle=None: give the same "
+        _, err = call(*line, code=143)
+    rows = int(cbrank.load("c").n_seen_.sum())
+    assert 7000 < rows <= 8192
+    assert f"Stopped after {rows:,} rows. They are in c" in err
+    assert error(*line, "--resume", "--in-order") == (
+        "c is the checkpoint of a run with shuffle=True, and this one has shuffle=False: give the same "
         "options, or another checkpoint."
     )
-    assert "seed=0, and this one has seed=1" in error(
-        *line, "--resume", "--shuffle", "5000", "--seed", "1"
-    )
-    call(*line, "--resume", "--shuffle", "5000")
-    call("train", "rows.svm", "-o", "clean", "--shuffle", "5000")
+    assert "seed=0, and this one has seed=1" in error(*line, "--resume", "--seed", "1")
+    call(*line, "--resume")
+    call("train", "rows.svm", "-o", "clean")
     assert (here / "m").read_bytes() == (here / "clean").read_bytes()
 
 
 def test_what_is_said_of_the_order_of_labels_survives_a_stop(here, monkeypatch):
     rows = sorted((here / "rows.svm").read_text().splitlines(keepends=True))
     (here / "rows.svm").write_text("".join(rows))
-    line = "train", "rows.svm", "--positive", "1", "--C", "1", "-o", "m"
+    line = "train", "rows.svm", "--positive", "1", "--C", "1", "-o", "m", "--in-order"
 
     def learn(model, chunk, learn=Model.learn):
         learn(model, chunk)
@@ -232,7 +231,7 @@ def test_a_full_disk_loses_nothing(stopped, monkeypatch):
         )
     assert cbrank.load("c").n_seen_.sum() == 16884
     call("train", "rows.svm", "-o", "full/m", *KEPT, "--resume")
-    call("train", "rows.svm", "-o", "clean")
+    call("train", "rows.svm", "-o", "clean", "--in-order")
     assert (stopped / "full" / "m").read_bytes() == (stopped / "clean").read_bytes()
 
 
@@ -260,7 +259,7 @@ def test_a_signal_ends_a_run_in_good_order_also_while_it_waits_for_rows(here, nu
         "Stopped after 8,192 rows. They are in c: the same command with --resume goes on.\n"
     )
     subprocess.run([sys.executable, "-c", program], input=text, check=True, capture_output=True)
-    call("train", "rows.svm", "-o", "clean")
+    call("train", "rows.svm", "-o", "clean", "--in-order")
     assert cbrank.load("m").coef_.tobytes() == cbrank.load("clean").coef_.tobytes()
     assert not (here / "c").exists()
 
@@ -282,7 +281,7 @@ def test_without_a_checkpoint_a_signal_says_that_nothing_is_kept(here, monkeypat
         os.kill(os.getpid(), signal.SIGTERM)
 
     monkeypatch.setattr(Model, "learn", learn)
-    _, err = call("train", "rows.svm", "-o", "m", code=143)
+    _, err = call("train", "rows.svm", "-o", "m", "--in-order", code=143)
     assert err.endswith(
         "Stopped after 8,192 rows. Nothing is kept, since there is no --checkpoint.\n"
     )

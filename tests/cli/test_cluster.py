@@ -215,7 +215,7 @@ def test_tables_as_they_come_are_ranked_as_in_one_process(tables, address):
 def test_options_of_tables_work_on_a_cluster(tables, address):
     out, err = call(
         *tables, "--positive", "poor", "--as", "gain=drop", "--na", "farm", "--columns", "c.toml",
-        "--shape", "curves", "--passes", "2", "--shuffle", "500", "--holdout", "20%", "--json",
+        "--shape", "curves", "--passes", "2", "--holdout", "20%", "--json",
         "-o", "m", "--scheduler", address,
     )  # fmt: skip
     facts, model = json.loads(out), Model.open("m")
@@ -241,11 +241,15 @@ def test_words_among_numbers_are_gaps_with_a_note_unless_strict(tables, address)
     assert where in error(*tables, "-o", "m", "--scheduler", address, "--strict")
 
 
-def test_rows_sorted_by_label_are_mixed_in_each_file(tables, address):
+def test_rows_of_each_file_are_shuffled_unless_they_are_to_stay_in_order(tables, address):
     pd.read_csv("part2.csv", sep="\t").sort_values("class").to_csv("part2.csv", index=False)
-    err = call(*tables, "-o", "m", "--scheduler", address)[1]
-    assert "Note: rows are sorted by label, and mixed in each file first (--shuffle all)." in err
+    out, err = call(*tables, "-o", "m", "--scheduler", address)
+    assert "rows, shuffled," in out
+    assert "sorted" not in err
     assert auc_of("m") > 0.8
+    out, _ = call(*tables, "-o", "n", "--in-order", "--scheduler", address)
+    assert "rows, in order," in out
+    assert cbrank.load("m").coef_.tolist() != cbrank.load("n").coef_.tolist()
 
 
 def test_files_of_one_label_each_are_told_of(tables, address):

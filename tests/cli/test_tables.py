@@ -128,10 +128,10 @@ def test_the_same_table_gives_the_same_model(folder, how):
 
 
 def test_a_pipe_and_packed_files_give_the_same_model(folder):
-    train()
+    train("--in-order")
     data = (folder / "table.csv").read_bytes()
     (folder / "table.csv.gz").write_bytes(gzip.compress(data))
-    train(data="table.csv.gz", model="y.model")
+    train("--in-order", data="table.csv.gz", model="y.model")
     assert learned("y.model") == learned("x.model")
     call("train", "-", "--label", "left", "-o", "z.model", "--quiet", input=data)
     assert learned("z.model") == learned("x.model")
@@ -205,16 +205,96 @@ def test_the_file_of_columns(folder):
     assert taken(told)["größe"] == "category"
 
 
+def test_a_file_of_columns_that_nobody_edited_decides_nothing(folder):
+    line = ["train", "table.csv", "--label", "left", "--quiet", "-o"]
+    call(*line, "without.model")
+    for name in ("first.model", "second.model"):
+        call(*line, name, "--columns", "c.toml")
+        assert learned(name) == learned("without.model")
+    written = (folder / "c.toml").read_bytes()
+    call(*line, "other.model", "--columns", "c.toml", "--seed", "1")  # which it was not written for
+    assert cbrank.load("other.model").encoder_.kinds == cbrank.load("other.model").kinds != {}
+    assert (folder / "c.toml").read_bytes() == written
+    (folder / "c.toml").write_bytes(written + b"\n")
+    call(*line, "edited.model", "--columns", "c.toml")
+    assert learned("edited.model") != learned("without.model")
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 4])
+@pytest.mark.parametrize("options", [[], ["--in-order"], ["--holdout", "20%", "--passes", "2"]])
+def test_a_run_with_a_file_of_columns_goes_on_after_a_kill(folder, monkeypatch, chunk, options):
+    monkeypatch.setattr("cbrank.training.shuffling.AT_ONCE", 100)
+    monkeypatch.setattr("cbrank.streams.reading.CHUNK_BYTES", 3000)
+    line = ["train", "table.csv", "--label", "left", *options, "--columns", "c.toml", "--quiet"]
+    call(*line, "-o", "whole.model")
+    written = (folder / "c.toml").read_bytes()
+    (folder / "c.toml").unlink()
+    line += ["--checkpoint", "run.ckpt", "--every", "1", "--resume", "-o", "x.model"]
+    stop_at(monkeypatch, "_learn", chunk, line)
+    stop_at(monkeypatch, "keep", 2, line)
+    call(*line)
+    assert (folder / "x.model").read_bytes() == (folder / "whole.model").read_bytes()
+    assert (folder / "c.toml").read_bytes() == written
+
+
+def test_a_file_of_columns_that_is_edited_before_a_run_goes_on_is_not_ignored(folder, monkeypatch):
+    monkeypatch.setattr("cbrank.training.shuffling.AT_ONCE", 100)
+    line = [
+        "train",
+        "table.csv",
+        "--label",
+        "left",
+        "--columns",
+        "c.toml",
+        "--quiet",
+        "-o",
+        "x.model",
+    ]
+    line += ["--checkpoint", "run.ckpt", "--every", "1", "--resume"]
+    stop_at(monkeypatch, "_learn", 3, line)
+    text = (folder / "c.toml").read_text()
+    (folder / "c.toml").write_text(text.replace('"age" = "number"', '"age" = "drop"'))
+    assert "run.ckpt is the checkpoint of a run with kinds=[]" in error(*line)
+    (folder / "c.toml").write_text(text)
+    call(*line)
+
+
+def stop_at(monkeypatch, step, number, line):
+    """Run a command that is killed when it does a step of a run for the so manieth time."""
+    met, do = [], getattr(Run, step)
+
+    def stop(run, *arguments):
+        met.append(run)
+        if len(met) == number:
+            raise KeyboardInterrupt
+        do(run, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, step, stop)
+        assert outcome_of(main, *line).exit_code == 130
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
         ("[columns\n", "c.toml is not TOML"),
         ("x = 1\n", "has no table [columns]"),
         ('[columns]\nage = "numbr"\npay = 3\n', "age = 'numbr', pay = 3. Say one of number"),
+        ("[columns]\nage = [1]\npay = {a = 1}\n", "age = [1], pay = {'a': 1}. Say one of number"),
+        ("[columns]\n" + "".join(f"a{i} = 1\n" for i in range(99)), "a29 = 1, .... Say one of"),
+        ("[columns]\nage = 2020-01-01\n", "age = datetime.date(2.... Say one of number"),
+        ("a = " + "[" * 100_000, "c.toml is not a file of columns: its values are nested."),
+        ("a = " + "[" * 5000 + "]" * 5000, "its values are nested"),
+        ("a = " + "{b = " * 5000, "its values are nested"),
+        ("a = " + "9" * 10_000, "c.toml is not TOML: Exceeds the limit"),
+        ("a\0b", "c.toml is not TOML: Expected '=' after a key"),
+        ('a = "number"'.encode("utf-16"), "c.toml is not UTF-8, as TOML must be: "),
+        ("#" * (2**26 + 1), "c.toml is not a file of columns: it has more than 67,108,864 bytes."),
     ],
+    ids=range(13),
 )
 def test_files_of_columns_that_will_not_do(folder, text, complaint):
-    (folder / "c.toml").write_text(text)
+    (folder / "c.toml").write_bytes(text if isinstance(text, bytes) else text.encode())
     line = ["train", "table.csv", "--label", "left", "-o", "x", "--columns", "c.toml"]
     assert complaint in error(*line)
 
@@ -317,24 +397,24 @@ def test_a_label_for_svmlight_text_is_refused(folder):
     assert "is svmlight text" in error("train", "x.svm", "--label", "y", "-o", "x")
 
 
-def test_rows_sorted_by_label_are_mixed(folder):
+def test_a_table_that_is_sorted_is_learned_as_well_as_one_that_is_not(folder):
     FRAME.sort_values("left").to_csv("sorted.csv", index=False)
     result, told = train(data="sorted.csv")
-    assert "rows are sorted by label, and mixed first (--shuffle all)." in notes(told)
+    assert not notes(told)
+    assert result["shuffled"]
+    assert not result["sorted_by_label"]
     assert result["progressive_auc"] > 0.6
-    _, err = call("train", "sorted.csv", "--label", "left", "-o", "y.model")
-    assert "Note: rows are sorted by label, and mixed first (--shuffle all)." in err
-    call("train", "sorted.csv", "--label", "left", "-o", "z.model", "--shuffle", "all", "--quiet")
-    assert learned("z.model") == learned("x.model")
-    unmixed, _ = train("--shuffle", "none", data="sorted.csv")
+    unmixed, _ = train("--in-order", data="sorted.csv")
+    assert not unmixed["shuffled"]
     assert unmixed["sorted_by_label"]
 
 
 def test_update_goes_on_where_train_ended(folder):
     FRAME[:300].to_csv("one.csv", index=False)
     FRAME[300:].to_csv("two.csv", index=False)
-    call("train", "one.csv", "two.csv", "--label", "left", "-o", "both.model", "--quiet")
-    call("train", "one.csv", "--label", "left", "-o", "x.model", "--quiet")
+    line = "train", "--in-order", "--label", "left", "--quiet"
+    call(*line, "one.csv", "two.csv", "-o", "both.model")
+    call(*line, "one.csv", "-o", "x.model")
     call("update", "x.model", "two.csv", "--quiet")
     assert learned() == learned("both.model")
 
@@ -357,7 +437,7 @@ def spied(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "options", [[], ["--passes", "2"], ["--shuffle", "50"], ["--shuffle", "all", "--passes", "2"]]
+    "options", [[], ["--passes", "2"], ["--in-order"], ["--in-order", "--passes", "2"]]
 )
 @pytest.mark.parametrize("chunk", [2**25, 3000])
 def test_rows_held_out_are_never_learned_from(folder, monkeypatch, options, chunk):
@@ -374,7 +454,7 @@ def test_rows_held_out_are_never_learned_from(folder, monkeypatch, options, chun
 
 
 def test_rows_held_out_when_going_on(folder, monkeypatch):
-    monkeypatch.setattr("cbrank.streams.reading.CHUNK_BYTES", 3000)
+    monkeypatch.setattr("cbrank.training.shuffling.AT_ONCE", 100)
     whole, _ = train("--holdout", "20%")
     met, learn = spied(monkeypatch), Run._learn
 
@@ -388,6 +468,7 @@ def test_rows_held_out_when_going_on(folder, monkeypatch):
     monkeypatch.setattr(Run, "_learn", stop)
     assert outcome_of(main, *line, "--quiet").exit_code == 130
     monkeypatch.setattr(Run, "_learn", learn)
+    assert Path("run.ckpt").exists()
     out, _ = call(*line, "--json")
     assert json.loads(out)["held_out"] == whole["held_out"]
     assert learned("y.model") == learned("x.model")
@@ -534,7 +615,8 @@ def test_columns_that_were_left_out_need_not_be_there(folder, suffix):
 
 def test_rows_in_the_order_of_time_are_told(folder):
     FRAME.sort_values("since").to_csv("table.csv", index=False)
-    told = [one["note"] for one in train()[1] if "come in the order of" in one.get("note", "")]
+    told = train("--in-order")[1]
+    told = [one["note"] for one in told if "come in the order of" in one.get("note", "")]
     assert [note.partition(".")[0] for note in told] == ["the rows come in the order of 'since'"]
-    told = train("--shuffle", "all")[1]
+    told = train()[1]
     assert not [one for one in told if "come in the order of" in one.get("note", "")]

@@ -15,6 +15,7 @@ import cbrank
 from cbrank import CBRanker, kernels
 from cbrank.rankers.halving import left_after_cut
 from cbrank.rankers.record import rows_left
+from cbrank.rankers.record import shuffled as is_shuffled
 
 
 def auto(**parameters):
@@ -178,6 +179,14 @@ def test_one_more_learner_forgets_in_a_stream_and_none_where_rows_are_shuffled()
     assert 9 in streamed._halving.alive
     assert 9 not in shuffled._halving.alive
     assert 9 in shuffled.partial_fit(X, y)._halving.alive  # as it goes on in a stream
+    chunks = auto()
+    for begin in range(0, len(y), 300):
+        chunks.learn_shuffled(X[begin : begin + 300], y[begin : begin + 300], classes=[0, 1])
+    assert 9 not in chunks._halving.alive
+    assert_same(chunks, auto().learn_shuffled(X, y), rtol=1e-9, atol=1e-12)
+    again = chunks.learn_again(X, y)
+    assert is_shuffled(again._record)
+    assert 9 in again.partial_fit(X, y)._halving.alive
     assert 9 not in auto(forgetting=0.0).partial_fit(X, y)._halving.alive
 
 

@@ -9,11 +9,10 @@ import lzma
 
 import numpy as np
 import pytest
-from dribble import Dribble, outcome
+from dribble import Dribble, cells_of, outcome
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cbrank.features.table import cells_of
 from cbrank.modelfile import ModelFileError, gather, restore
 from cbrank.streams import Columns, TableColumns, open_stream
 from cbrank.streams.dialect import Asked, Dialect, told, with_names

@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 
-from cbrank.features.table import Table, cells_of
+from cbrank.features.table import Table, Times, Words
 from cbrank.streams import open_stream
 
 
@@ -54,3 +54,15 @@ def _plain(X):
     if isinstance(X, Table):
         return [repr(row) for row in cells_of(X)]
     return X.shape, X.data.tolist(), X.indices.tolist(), X.indptr.tolist()
+
+
+def cells_of(table):
+    """Return the rows of a table as tuples of cells; a gap among words is None."""
+    return [*zip(*map(_cells, table.columns), strict=True)]
+
+
+def _cells(column):
+    if isinstance(column, Words):
+        values = (*column.values, None)
+        return [values[code] for code in column.codes.tolist()]
+    return (column.seconds if isinstance(column, Times) else column).tolist()

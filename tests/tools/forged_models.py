@@ -17,7 +17,6 @@ from cbrank.modelfile import gather
 from cbrank.modelfile.container import pack, unpack
 from cbrank.streams import Columns, StreamScaler, TableColumns, open_stream
 from cbrank.training import Checkpoint, Every, Model, Progress
-from cbrank.training.shuffling import Window
 
 TABLE = "id,age,city,plan,page,y\n" + "".join(
     f"r{row},{row % 7},{'abc'[row % 3]},{'pq'[row % 2]},/{row % 5},{row % 2}\n" for row in range(20)
@@ -25,7 +24,6 @@ TABLE = "id,age,city,plan,page,y\n" + "".join(
 TEXT = "".join(f"{row % 2} 1:{row % 7} {2 + row % 3}:1\n" for row in range(20))
 EARLIER_TABLE = "id,age,city,y\na,31,Oslo,no\nb,44,Rome,yes\nc,27,Oslo,no\nd,50,Lima,yes\n"
 ASKED = {"command": "train", "passes": 1}
-WINDOW = 15  # rows of a window, some of whose rows wait in a checkpoint
 MEANINGS = {
     "onehot": {"categorical": {"city": "onehot", "page": "onehot"}, "drop": ["plan"]},
     "hash": {"categorical": {"city": "hash:3", "page": "hash:1"}, "drop": ["plan"]},
@@ -102,7 +100,7 @@ def _learned(model, rows):
 
 
 def _files(name, model, rows, folder):
-    """Return a model file, and the checkpoints of runs that have read half of the rows."""
+    """Return a model file, and the checkpoint of a run that has read half of the rows."""
     path = folder / "rows"
     path.write_text(rows)
     model.write(folder / "model", last_run={"asked": ASKED, "files": "0", "began_with": None})
@@ -113,11 +111,6 @@ def _files(name, model, rows, folder):
     checkpoint = Checkpoint(folder / "checkpoint", ASKED, Every())
     checkpoint.write(model, Progress(chunk.position, rows=10, positives=5))
     yield seed_of(f"{name}-checkpoint", checkpoint.path.read_bytes(), rows.encode())
-    window = Window(WINDOW, (0, 0))
-    window.exchange(chunk.X, chunk.y)
-    waiting = window.to_arrays(columns.width_)
-    checkpoint.write(model, Progress(chunk.position, rows=5, positives=2, waiting=waiting))
-    yield seed_of(f"{name}-window", checkpoint.path.read_bytes(), rows.encode())
 
 
 # Forging ------------------------------------------------------------------------------------------

@@ -150,9 +150,10 @@ def feed(path):
 def resize(block, chunk):
     """Read blocks and give chunks of other sizes."""
     from cbrank.streams import reading, rows, text  # noqa: PLC0415
+    from cbrank.training import shuffling  # noqa: PLC0415
 
     text._BLOCK = block
-    for module in (reading, rows):
+    for module in (reading, rows, shuffling):
         vars(module)["CHUNK_BYTES"] = chunk
 
 

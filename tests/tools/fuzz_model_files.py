@@ -54,7 +54,7 @@ with guided:
 
 from click.testing import CliRunner
 from file_memory import CLEAR, allowed, can_measure, resident
-from forged_models import ASKED, WINDOW, forge, packed, seeds, unpacked
+from forged_models import ASKED, forge, packed, seeds, unpacked
 from forgery import mutate
 
 # scikit-learn looks up the parameters of a class at every look at an estimator, which takes as long
@@ -225,9 +225,7 @@ def _go_on(data, rows, folder):
     with _expected():
         found = Checkpoint(folder / "forged", ASKED, Every()).open()
         if found:
-            shuffle = WINDOW if found[1].waiting else None
-            run = Run(found[0], [str(folder / "rows")], found[1], shuffle=shuffle)
-            collections.deque(run, maxlen=0)
+            collections.deque(Run(found[0], [str(folder / "rows")], found[1]), maxlen=0)
 
 
 # Very many files ----------------------------------------------------------------------------------

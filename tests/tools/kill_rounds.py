@@ -30,23 +30,24 @@ EVERY = ["--checkpoint", "run.ckpt", "--every", "1", "--resume", "--quiet"]
 SKIP = ["--on-error", "skip", "--max-errors", "1000000"]
 NASTY = ["--label", "y", "--positive", "yes", "--id", "id", "--drop", "comment", *SKIP]
 TRAIN = {
-    "full": ["rows.svm", "more.svm", "--positive", "1"],
+    "full": ["rows.svm", "more.svm", "--positive", "1", "--in-order"],
     "diagonal": ["rows.svm", "more.svm", "--positive", "1", "--covariance", "diagonal",
-                 "--scale", "standard"],
+                 "--scale", "standard", "--holdout", "20%"],
     "reservoir": ["rows.svm", "--policy", "reservoir", "--passes", "2", "--class-weight", "2",
-                  "--positive", "1"],
+                  "--positive", "1", "--in-order"],
     "table": ["rows.csv.gz", "--label", "y", "--positive", "yes", "--categorical", "city=onehot"],
-    "window": ["rows.svm", "more.svm", "--positive", "1", "--shuffle", "3000", "--passes", "2",
-               "--C", "1"],
-    "window-table": ["nasty.csv", *NASTY, "--shuffle", "900", "--C", "1", "--seed", "7"],
-    "shuffled": ["rows.csv.gz", "--label", "y", "--positive", "yes", "--categorical", "city=onehot",
-                 "--shuffle", "all", "--passes", "2", "--C", "1"],
-    "shuffled-pipe": ["-", *NASTY, "--shuffle", "all", "--C", "1"],
-    "skipping": ["nasty.csv", *NASTY, "--C", "1"],
+    "passes": ["rows.csv.gz", "--label", "y", "--positive", "yes", "--categorical", "city=onehot",
+               "--passes", "2", "--C", "1", "--seed", "7"],
+    "shuffled-pipe": ["-", *NASTY, "--shuffle", "--C", "1"],
+    "skipping": ["nasty.csv", *NASTY, "--C", "1", "--in-order"],
     "curves": ["rows.csv.gz", "--label", "y", "--holdout", "20%"],
-    "curves-window": ["nasty.csv", *NASTY, "--shape", "curves", "--shuffle", "900"],
-    "curves-parquet": ["rows.parquet", "--label", "y", "--shuffle", "all"],
-    "members": ["nasty.csv.gz", *NASTY, "--passes", "2", "--covariance", "diagonal"],
+    "curves-in-order": ["nasty.csv", *NASTY, "--shape", "curves", "--in-order"],
+    "curves-parquet": ["rows.parquet", "--label", "y"],
+    "columns": ["rows.csv.gz", "rows.csv.gz", "--label", "y", "--columns", "run.toml"],
+    "columns-all": ["nasty.csv", *NASTY, "--columns", "run.toml", "--holdout", "20%", "--passes", "2"],
+    "columns-in-order": ["rows.parquet", "--label", "y", "--columns", "run.toml", "--in-order"],
+    "columns-pipe": ["-", *NASTY, "--columns", "run.toml"],
+    "members": ["nasty.csv.gz", *NASTY, "--passes", "2", "--covariance", "diagonal", "--in-order"],
     "pipe": ["-", *NASTY, "--C", "1"],
     "pipe-gz": ["-", *NASTY, "--policy", "reservoir", "--forgetting", "0.001"],
     "parquet": ["rows.parquet", "--label", "y", "--positive", "1", "--categorical", "city=hash:4",
@@ -60,9 +61,10 @@ UPDATE = {
     "in-place": ["rows.svm", "more.svm"],
     "beside": ["more.svm", "rows.svm", "-o", "out.model"],
     "twice": ["rows.svm", "--passes", "2"],
-    "mixed": ["more.svm", "rows.svm", "--shuffle", "2000", "--seed", "3"],
+    "shuffled": ["more.svm", "rows.svm", "--shuffle", "--seed", "3"],
 }
-PIPED = {"pipe": "nasty.csv", "pipe-gz": "nasty.csv.gz", "shuffled-pipe": "nasty.csv.gz"}
+PIPED = {"pipe": "nasty.csv", "pipe-gz": "nasty.csv.gz", "shuffled-pipe": "nasty.csv.gz",
+         "columns-pipe": "nasty.csv"}  # fmt: skip
 SIGNALS = [signal.SIGKILL, signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
 BLOCKS = [1000, 65_536, 2**20]
 CHUNK = 60_000  # bytes, so that small files have many chunks
@@ -79,7 +81,7 @@ class Scene:
             begin = time.perf_counter()
             self.run(server, folder)
             self.seconds = time.perf_counter() - begin
-            self.expected = self.result(folder)
+            self.expected, self.columns = self.result(folder), self.columns_in(folder)
 
     def folder(self):
         folder = tempfile.TemporaryDirectory()
@@ -98,6 +100,11 @@ class Scene:
     def result(self, folder):
         in_place = self.command == "update" and "-o" not in self.arguments
         return Path(folder, "base.model" if in_place else "out.model").read_bytes()
+
+    def columns_in(self, folder):
+        """Return the file of columns, if the command wrote one."""
+        file = Path(folder, "run.toml")
+        return file.read_bytes() if file.exists() else None
 
     def run(self, server, folder, block=BLOCKS[-1], kill=None):
         """Run the command; return the code with which it ends, 0 unless it was killed."""
@@ -132,7 +139,8 @@ class Scene:
                 moments.append(kill[0])
             self.run(draw.choice(ready), folder, draw.choice(BLOCKS))
             assert self.result(folder) == self.expected, f"{self.line()} killed at {moments}"
-            left = {path.name for path in Path(folder).iterdir() if path.name.startswith("run.")}
+            assert self.columns_in(folder) == self.columns, f"{self.line()} killed at {moments}"
+            left = {path.name for path in Path(folder).glob("run.*")} - {"run.toml"}
             assert not left, f"{left} left behind"
         return moments
 

@@ -2,7 +2,8 @@
 
 ``python tests/tools/reading_share.py covtype.svm --copies 1 20`` learns from a file, and from so many
 copies of it one after the other, each in a process of its own. With ``--label NAME`` the file is a table,
-which is taken as it comes, and curves are learned.
+which is taken as it comes, and curves are learned. With ``--shuffle`` rows are shuffled first, and the size of
+their temporary files is printed too.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import time
 from cbrank import AdditiveRanker, CBRanker
 from cbrank.streams import Columns, StreamScaler, TableColumns
 from cbrank.training import Model, Run
+from cbrank.training.shuffling import Buckets
 
 
 def new_model(covariance, buffer_size, label):
@@ -25,7 +27,7 @@ def new_model(covariance, buffer_size, label):
     return Model(ranker, scaler, Columns())
 
 
-def learn(path, copies, covariance, buffer_size, label):
+def learn(path, copies, covariance, buffer_size, label, shuffle):
     """Learn, and print rows, seconds, the share that is not learning, and the peak of memory."""
     model = new_model(covariance, buffer_size, label)
     spent = 0.0
@@ -37,7 +39,14 @@ def learn(path, copies, covariance, buffer_size, label):
         spent += time.perf_counter() - begin
 
     vars(model)["learn"] = timed
-    run = Run(model, [path] * copies)
+    sizes = []
+
+    def noted(buckets, width, shuffled=Buckets.shuffled):
+        sizes.append(sum(file.size for file in buckets._files))
+        return shuffled(buckets, width)
+
+    setattr(Buckets, "shuffled", noted)  # noqa: B010
+    run = Run(model, [path] * copies, shuffle=shuffle)
     steps = iter(run)
     next(steps)  # the first chunk loads, or compiles, the kernels
     begin, spent = time.perf_counter(), 0.0
@@ -50,6 +59,7 @@ def learn(path, copies, covariance, buffer_size, label):
     print(
         f"{covariance}, {copies} copies: {run.progress.rows:,} rows in {whole:.1f} s, "
         f"reading {1 - spent / whole:.1%} of it; peak memory {peak:.0f} MiB"
+        + (f"; temporary files {sizes[0] / 2**20:,.0f} MiB" if sizes else "")
     )
 
 
@@ -60,13 +70,15 @@ def main():
     parser.add_argument("--covariance", nargs="+", default=["full", "diagonal"])
     parser.add_argument("--buffer-size", type=int, default=10)
     parser.add_argument("--label")
+    parser.add_argument("--shuffle", action="store_true")
     options = parser.parse_args()
     size, table = ["--buffer-size", str(options.buffer_size)], []
     if options.label is not None:
         table = ["--label", options.label]
+    table += ["--shuffle"] if options.shuffle else []
     if len(options.copies) == len(options.covariance) == 1:
         one = options.copies[0], options.covariance[0], options.buffer_size, options.label
-        learn(options.path, *one)
+        learn(options.path, *one, options.shuffle)
         return
     for covariance in options.covariance:
         for copies in options.copies:

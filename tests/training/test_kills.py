@@ -31,8 +31,9 @@ def data(tmp_path_factory, ready):
     ("command", "name"),
     [
         ("train", "table"),
-        ("train", "window"),
-        ("train", "shuffled"),
+        ("train", "passes"),
+        ("train", "columns"),
+        ("train", "columns-pipe"),
         ("train", "skipping"),
         ("train", "curves"),
         ("train", "members"),

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cbrank.cli.errors import in_flags
-from cbrank.cli.files import check_outputs
-from cbrank.cli.learning import evaluated, mixing, result_of, tell_columns, too_good
+from cbrank.cli.learning import evaluated, result_of, tell_columns, too_good
 from cbrank.cli.progress import Reporter, reporter
 
 if TYPE_CHECKING:
+    from cbrank.cli.column_file import ColumnFile
     from cbrank.dask import DaskRanker, Files
     from cbrank.training import Model
 
@@ -34,7 +34,6 @@ def learn_on_cluster(
     from cbrank.training.checkpoint import last_run  # noqa: PLC0415
 
     _refuse_impossible(options)
-    check_outputs(("-o", output), data=options["data"])
     files = _files(model, options, widest)
     silent = options["quiet"] or options["as_json"]
     with (
@@ -45,9 +44,8 @@ def learn_on_cluster(
         if not client.scheduler_info()["workers"]:
             report.note("the cluster has no workers yet; this waits for the first.")
         files.look(client)
-        _mix_sorted(files, options, report)
         ranker = DaskRanker(
-            clone(model.ranker).set_params(shuffle=files.shuffle is not None),
+            clone(model.ranker).set_params(shuffle=options["shuffle"]),
             rounds=options["passes"],
             client=client,
             progress=not silent,
@@ -58,13 +56,14 @@ def learn_on_cluster(
         for warning in caught:
             report.note(in_flags(str(warning.message)))
         marks = [mark(path) for path in files.paths]
-        learned.write(output, last_run=last_run(asked | mixing(options), marks))
+        learned.write(output, last_run=last_run(asked, marks))
         held = evaluated(*files.held_out(client, learned)) if files.holdout else {}
         (negatives, positives), auc = ranker.n_seen_.tolist(), ranker.progressive_auc_
         for sentence in too_good(learned, auc):
             report.note(sentence)
         counts = {"rows": negatives + positives, "positives": positives, "skipped": 0}
-        report.done(held | result_of(learned, output, **counts, auc=auc))
+        found = held | result_of(learned, output, **counts, auc=auc)
+        report.done(found | {"shuffled": options["shuffle"]})
 
 
 def _files(model: "Model", options: dict[str, Any], widest: int | None) -> "Files":
@@ -74,7 +73,6 @@ def _files(model: "Model", options: dict[str, Any], widest: int | None) -> "File
         options["data"],
         model.columns,
         scale=model.scaler.kind if model.scaler else "none",
-        shuffle=None if options["shuffle"] == "none" else options["shuffle"],
         widest=widest,
         **{name: options[name] for name in ("holdout", "seed", "strict", *_READING)},
     )
@@ -100,13 +98,6 @@ def _refuse_impossible(options: dict[str, Any]) -> None:
         raise click.UsageError(f"not for a cluster: {'; '.join(found)}.")
 
 
-def _mix_sorted(files: "Files", options: dict[str, Any], report: Reporter) -> None:
-    """Have rows mixed that are sorted by label, as `cbrank train` does in one process."""
-    if files.sorted and options["shuffle"] is None:
-        options["shuffle"] = files.shuffle = "all"
-        report.note("rows are sorted by label, and mixed in each file first (--shuffle all).")
-
-
 def _learned(ranker: "DaskRanker", files: "Files", model: "Model") -> "Model":
     """Return the model as `cbrank train` would write it."""
     from cbrank.streams import StreamScaler  # noqa: PLC0415
@@ -121,7 +112,9 @@ def _learned(ranker: "DaskRanker", files: "Files", model: "Model") -> "Model":
     return Model(local, None if scaler.kind == "none" else scaler, ranker.columns_)
 
 
-def _tell_columns(model: "Model", files: "Files", report: Reporter, path: Path | None) -> None:
+def _tell_columns(
+    model: "Model", files: "Files", report: Reporter, file: "ColumnFile | None"
+) -> None:
     from copy import deepcopy  # noqa: PLC0415
 
     from cbrank.streams import open_stream  # noqa: PLC0415
@@ -130,4 +123,4 @@ def _tell_columns(model: "Model", files: "Files", report: Reporter, path: Path |
     with open_stream(
         files.paths, columns=columns, learn=False, labels=False, **files.reading
     ) as stream:
-        tell_columns(model, next(stream).X, report, path)  # type: ignore[arg-type]
+        tell_columns(model, next(stream).X, report, file)  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cbrank.cli.options import KINDS, KINDS_IN_WORDS
+from cbrank.training.checkpoint import checksum
 
 if TYPE_CHECKING:
     from cbrank.features import Table
@@ -14,9 +15,12 @@ if TYPE_CHECKING:
 _SHOWN = 30  # columns of the printed table
 _WIDEST = 24  # letters of a cell
 _WORDS = KINDS_IN_WORDS | {"empty": "empty so far", "drop": "left out"}
+_MOST_BYTES = 2**26  # of a file: names of a million columns and more
 _INTRODUCTION = """\
 # What cbrank takes columns for: "number", "category", "text", "date" or "drop".
 # Edit it, and train again with --columns and this file.
+# Checksum, by which cbrank knows whether it was edited: {}
+
 """
 
 
@@ -70,19 +74,54 @@ def _short(text: str) -> str:
     return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."
 
 
-def write(path: Path, columns: list[Taken], dropped: list[str]) -> None:
-    """Write a file that `read` reads."""
-    from cbrank.atomic import atomic_write  # noqa: PLC0415
+class ColumnFile:
+    """A file that says what columns are: read if it is there, else written, to be edited.
 
-    lines = [_INTRODUCTION, "[columns]"]
-    for column in columns:
-        kind = "drop" if column.taken_as == _WORDS["drop"] else column.taken_as
-        known = kind in KINDS
-        line = f"{_quoted(column.column)} = {_quoted(kind if known else 'category')}"
-        lines.append(line if known else f"# {line}  ({kind})")
-    lines += [f'{_quoted(column)} = "drop"' for column in dropped]
-    with atomic_write(path) as file:
-        file.write(("\n".join(lines) + "\n").encode())
+    A file that the same command wrote, and nobody edited, decides nothing: the rows do, as when it was
+    written. So a run that is killed and resumed is the same run whether or not the file is there yet.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    run : str
+        A checksum of what is asked for and of the data.
+    """
+
+    def __init__(self, path: Path, run: str) -> None:
+        self.path, self.run = path, run
+
+    def kinds(self) -> list[tuple[str, str]]:
+        """Return the columns in the file and what they are said to be."""
+        if not self.path.exists() or self._is_own():
+            return []
+        return read(self.path)
+
+    def write(self, model: "Model") -> None:
+        """Write what the columns of a model are taken for, unless the file is another's."""
+        from cbrank.atomic import atomic_write  # noqa: PLC0415
+
+        if self.path.exists() and not self._is_own():
+            return
+        names, kinds = model.columns.numeric_ or (), model.ranker.encoder_.kinds_.values()
+        lines = ["[columns]", *map(_line, names, kinds)]
+        lines += [_line(str(name), "drop") for name in model.columns.drop]
+        body = "\n".join(lines) + "\n"
+        with atomic_write(self.path) as file:
+            file.write((self._introduction(body) + body).encode())
+
+    def _is_own(self) -> bool:
+        text = _text(self.path)
+        return text.startswith(self._introduction(text[text.find("[columns]") :]))
+
+    def _introduction(self, body: str) -> str:
+        return _INTRODUCTION.format(checksum([self.run, body]))
+
+
+def _line(name: str, kind: str) -> str:
+    said = KINDS_IN_WORDS.get(kind)
+    line = f"{_quoted(name)} = {_quoted(said or 'category')}"
+    return line if said else f"# {line}  ({_WORDS[kind]})"
 
 
 def _quoted(text: str) -> str:
@@ -92,16 +131,32 @@ def _quoted(text: str) -> str:
 def read(path: Path) -> list[tuple[str, str]]:
     """Return the columns in a file and what they are; refuse all that makes no sense at once."""
     try:
-        found: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as reason:
-        raise ValueError(f"{path} is not TOML: {reason}.") from None
+        found: dict[str, Any] = tomllib.loads(_text(path))
+    except RecursionError:
+        raise ValueError(f"{path} is not a file of columns: its values are nested.") from None
+    except ValueError as reason:  # also of numbers with too many digits
+        raise ValueError(f"{path} is not TOML: {str(reason).rstrip('.')}.") from None
     columns = found.get("columns")
     if not isinstance(columns, dict):
         raise ValueError(f'{path} has no table [columns], such as "age" = "number".')  # noqa: TRY004
-    bad = [f"{name} = {kind!r}" for name, kind in columns.items() if kind not in KINDS]
+    bad = [name for name, kind in columns.items() if not (isinstance(kind, str) and kind in KINDS)]
     if bad:
+        told = [_short(f"{name} = {columns[name]!r}") for name in bad[:_SHOWN]]
         raise ValueError(
-            f"{path} takes columns for what they cannot be: {', '.join(bad)}. Say one of "
-            f"{', '.join(KINDS)}."
+            f"{path} takes columns for what they cannot be: {', '.join(told)}"
+            f"{', ...' if len(bad) > _SHOWN else ''}. Say one of {', '.join(KINDS)}."
         )
     return [*columns.items()]
+
+
+def _text(path: Path) -> str:
+    with path.open("rb") as file:
+        data = file.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise ValueError(
+            f"{path} is not a file of columns: it has more than {_MOST_BYTES:,} bytes."
+        )
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as reason:
+        raise ValueError(f"{path} is not UTF-8, as TOML must be: {reason}.") from None

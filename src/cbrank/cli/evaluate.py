@@ -95,7 +95,6 @@ def command(
     outputs = {option: options[option] for option in ("roc", "pr", "calibration", "html")}
     written = [(f"--{option}", path) for option, path in outputs.items()]
     files.check_outputs(*written, model=model, data=data)
-    _refuse_twice(written)
     label = both_labels(opened)[1]
     by = _grouping(opened, options["by"])
     rows = _scored(opened, data, options, by)
@@ -116,17 +115,6 @@ def command(
         )
     facts = {"positive": label} | found.facts()
     click.echo(files.as_json(facts) if as_json else _text(found, label))
-
-
-def _refuse_twice(written: list[tuple[str, Path | None]]) -> None:
-    """Refuse two outputs that go to one file."""
-    told: list[tuple[str, Path]] = []
-    for option, path in written:
-        for other, before in told:
-            if path is not None and files.is_same(path, before):
-                raise click.UsageError(f"{other} and {option} would both be written to {path}.")
-        if path is not None:
-            told.append((option, path))
 
 
 def _again(asked: dict[str, tuple[int | Fraction, ...]], by: "Grouping | None") -> Iterator[str]:

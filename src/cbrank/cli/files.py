@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import itertools
 import json
 import math
 import os
@@ -54,8 +55,13 @@ def check_outputs(
 def refuse_overwriting(
     *written: tuple[str, Path | None], model: Path | None = None, data: Sequence[str] = ()
 ) -> None:
-    """Refuse to write over what is read, by whatever name it is called; as `check_outputs`."""
+    """Refuse to write over what is read or written, by whatever name it is called; as `check_outputs`."""
     given = [(option, path) for option, path in written if path is not None]
+    for (option, path), (other, another) in itertools.combinations(given, 2):
+        if is_same(path, another):
+            raise click.UsageError(
+                f"{option} and {other} would both be written to {another}: give two files."
+            )
     for file in _read(model, data) if given else ():
         for option, path in given:
             if _is(path, file):

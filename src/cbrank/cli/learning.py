@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from cbrank.cli.errors import in_flags
-from cbrank.cli.files import check_outputs, is_same, refuse_overwriting
-from cbrank.cli.options import MOST, QUIET, READING, NumberOrWord, together
+from cbrank.cli.files import check_outputs, refuse_overwriting
+from cbrank.cli.options import QUIET, READING, Decorator, together
 from cbrank.cli.progress import Reporter, interval_of, reporter, shown
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from cbrank.cli.column_file import ColumnFile
     from cbrank.features import Table
     from cbrank.training import Checkpoint, Model, Progress, Run
 
@@ -48,16 +49,11 @@ class _Every(click.ParamType[dict[str, int]]):
 running = together(
     click.option(
         "--passes", type=click.IntRange(1), default=1, show_default=True,
-        help="How often to read the data, in the same order.",
-    ),
-    click.option(
-        "--shuffle", type=NumberOrWord(click.IntRange(1, MOST), ["all", "none"]),
-        metavar="ROWS|all|none",
-        help="Mix the rows: within a window of so many, or all of them through temporary files.",
+        help="How often to read the data.",
     ),
     click.option(
         "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True,
-        help="Source of what is random: the order of --shuffle, the rows of a reservoir.",
+        help="Source of what is random: the order of shuffled rows, those held out, a reservoir.",
     ),
     click.option(
         "--checkpoint", type=click.Path(dir_okay=False, path_type=Path),
@@ -76,11 +72,13 @@ running = together(
 )  # fmt: skip
 
 
-def mixing(options: dict[str, Any]) -> dict[str, Any]:
-    """Return what is asked for about the order of rows, as JSON; nothing if they stay as they are."""
-    if options["shuffle"] in (None, "none"):
-        return {}
-    return {name: options[name] for name in ("shuffle", "seed")}
+def order_of_rows(default: str) -> Decorator:
+    """Return the option of the order in which rows are learned; `default` describes the default."""
+    return click.option(
+        "--shuffle/--in-order",
+        default=None,
+        help=f"Learn all rows in random order, or in the order of the input.  [default: {default}]",
+    )
 
 
 def learn(
@@ -108,8 +106,7 @@ def learn(
     from cbrank.training import Run  # noqa: PLC0415
     from cbrank.training.checkpoint import last_run  # noqa: PLC0415
 
-    check_outputs(("-o", output), data=options["data"])
-    checkpoint = _checkpoint(asked, output, options)
+    checkpoint = _checkpoint(asked, options)
     with (
         reporter(options["quiet"], options["as_json"]) as report,
         Stops() as stops,
@@ -121,7 +118,7 @@ def learn(
             options["data"],
             progress,
             passes=options["passes"],
-            shuffle=None if options["shuffle"] == "none" else options["shuffle"],
+            shuffle=options["shuffle"],
             holdout=options.get("holdout"),
             strict=options["strict"],
             seed=options["seed"],
@@ -138,10 +135,14 @@ def learn(
         for sentence in filter(None, remarks.values()):
             report.note(in_flags(sentence))
         run.finish(output, last_run=last_run(asked, run.files))
+        if options.get("column_file"):  # a run that was resumed may not have written it yet
+            options["column_file"].write(run.model)
         report.done(_result(run, output) | {name: bool(said) for name, said in remarks.items()})
 
 
-def _carry_out(run: "Run", report: Reporter, stops: "Stops", column_file: Path | None) -> None:
+def _carry_out(
+    run: "Run", report: Reporter, stops: "Stops", column_file: "ColumnFile | None"
+) -> None:
     report.begin(run)
     stops.ask(run.stop)
     stream = None
@@ -174,7 +175,9 @@ def _rows(count: int) -> str:
     return "1 row has" if count == 1 else f"{count:,} rows have"
 
 
-def tell_columns(model: "Model", rows: "Table", report: Reporter, path: Path | None) -> None:
+def tell_columns(
+    model: "Model", rows: "Table", report: Reporter, file: "ColumnFile | None"
+) -> None:
     """Report what the columns of a table are taken for, and write it to a file to edit."""
     from cbrank.cli import column_file  # noqa: PLC0415
     from cbrank.streams.header import named  # noqa: PLC0415
@@ -189,10 +192,10 @@ def tell_columns(model: "Model", rows: "Table", report: Reporter, path: Path | N
     if in_order := model.ranker.encoder_.in_order_:
         report.note(
             f"the rows come in the order of {named(in_order)}. What only tells when a row came is left "
-            "out; if rows to come are of the same times, mix them by --shuffle all."
+            "out; if rows to come are of the same times, shuffle them by --shuffle."
         )
-    if path is not None and not path.exists():
-        column_file.write(path, columns, [str(column) for column in model.columns.drop])
+    if file is not None:
+        file.write(model)
 
 
 def _held_out(run: "Run") -> dict[str, Any]:
@@ -280,20 +283,33 @@ def result_of(
 def _result(run: "Run", output: Path) -> dict[str, Any]:
     rows, positives = run.progress.rows, run.progress.positives
     auc = run.progressive_auc()[1]
-    return _held_out(run) | result_of(
+    found = result_of(
         run.model, output, rows=rows, positives=positives, skipped=run.skipped, auc=auc
     )
+    return _held_out(run) | found | {"shuffled": run.shuffle}
 
 
 # Checkpoints --------------------------------------------------------------------------------------
 
 
-def _checkpoint(
-    asked: dict[str, Any], output: Path, options: dict[str, Any]
-) -> "Checkpoint | None":
-    """Return the checkpoint that the options ask for; refuse what makes no sense."""
-    from cbrank.training import Checkpoint, Every  # noqa: PLC0415
+def check_written(output: Path, options: dict[str, Any]) -> None:
+    """Refuse a model, a checkpoint, its lock or a file of columns that would be written over."""
     from cbrank.training.file_lock import lock_file  # noqa: PLC0415
+
+    written: list[tuple[str, Path | None]] = [("-o", output)]
+    if checkpoint := options["checkpoint"]:
+        written += [
+            ("--checkpoint", checkpoint),
+            ("--checkpoint", lock_file(checkpoint)),
+        ]
+    columns = options.get("column_file")
+    refuse_overwriting(*written, ("--columns", columns), data=options["data"])
+    check_outputs(*written, ("--columns", None if columns and columns.exists() else columns))
+
+
+def _checkpoint(asked: dict[str, Any], options: dict[str, Any]) -> "Checkpoint | None":
+    """Return the checkpoint that the options ask for."""
+    from cbrank.training import Checkpoint, Every  # noqa: PLC0415
 
     path = options["checkpoint"]
     if path is None:
@@ -301,11 +317,6 @@ def _checkpoint(
             if options[name]:
                 raise click.UsageError(f"--{name} needs --checkpoint PATH.")
         return None
-    for file in (path, lock_file(path)):
-        if is_same(file, output):
-            raise click.UsageError("the checkpoint and the model must be two files.")
-        refuse_overwriting(("--checkpoint", file), data=options["data"])
-    check_outputs(("--checkpoint", path))
     return Checkpoint(path, asked, Every(**options["every"] or {"seconds": 60}))
 
 

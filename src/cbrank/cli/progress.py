@@ -167,10 +167,10 @@ def result_in_words(facts: dict[str, Any]) -> str:
     ...     "rows": 6339, "positives": 1682, "positive": "Yes", "skipped": 0, "columns": 20, "features": 94,
     ...     "progressive_auc": 0.83412, "progressive_auc_interval": [0.82, 0.85],
     ...     "recent_auc": 0.84, "recent_auc_interval": [0.8, 0.88],
-    ...     "model": "churn.model", "held_out": {"rows": 704, "positives": 187, "auc": 0.84,
+    ...     "model": "churn.model", "shuffled": True, "held_out": {"rows": 704, "positives": 187, "auc": 0.84,
     ...     "auc_low": 0.81, "auc_high": 0.87, "average_precision": 0.65}, "C": 0.5,
     ... }))
-    Learned from 6,339 rows, 1,682 of them positive (26.53%), labelled 'Yes', 20 columns as 94 features.
+    Learned from 6,339 rows, shuffled, 1,682 of them positive (26.53%), labelled 'Yes', 20 columns as 94 features.
     AUC 0.8341 (0.8200 to 0.8500) on rows before they were learned from; on the last ones 0.8400 (0.8000 to 0.8800).
     AUC 0.8400 (0.8100 to 0.8700) on 704 rows held out; average precision 0.6500.
     Model: churn.model
@@ -180,7 +180,8 @@ def result_in_words(facts: dict[str, Any]) -> str:
     lately = "" if facts["recent_auc"] is None else f"{facts['recent_auc']:.4f}"
     lately += _between(*facts["recent_auc_interval"])
     lines = [
-        f"Learned from {facts['rows']:,} rows, {facts['positives']:,} of them positive ({share:.2%}), "
+        f"Learned from {facts['rows']:,} rows, {'shuffled' if facts['shuffled'] else 'in order'}, "
+        f"{facts['positives']:,} of them positive ({share:.2%}), "
         f"labelled {facts['positive']!r}"
         + (f" ({skipped:,} malformed ones skipped)" if skipped else "")
         + ", "

@@ -1,12 +1,12 @@
 """``cbrank train``: learn a ranker from files."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from cbrank.cli import column_file
-from cbrank.cli.learning import learn, mixing, running
+from cbrank.cli.learning import check_written, learn, order_of_rows, running
 from cbrank.cli.options import (
     COLUMNS,
     DATA,
@@ -19,7 +19,6 @@ from cbrank.cli.options import (
     reading,
     scheduler,
 )
-from cbrank.cli.progress import reporter
 from cbrank.parameters import CBR, ENCODING
 
 if TYPE_CHECKING:
@@ -66,17 +65,22 @@ _FLAGS = {"kinds": "--as", "column_file": "--columns"}
     metavar="SHARE",
     help="Never learn from this share of the rows, such as 10%, and rank them at the end.",
 )
+@order_of_rows("shuffle, and in-order for standard input")
 @running
 @scheduler
 def command(output: Path, **options: Any) -> None:
     """Learn a ranker from files.
 
     DATA is a table (CSV, TSV, Parquet) or svmlight text; plain, .gz, .bz2, .xz or .zst; one file,
-    several, a glob in quotes, or - for standard input. It is read in chunks, in the order given.
+    several, a glob in quotes, or - for standard input. It is read in chunks, never whole.
+
+    All rows of files are shuffled, through temporary files if they are many, because a file that is
+    sorted by date, id or label teaches little in its order. --in-order learns them as they come,
+    for streams in time; so does standard input.
 
     A table needs --label and no preparation: numbers, words, dates, free text and gaps are told from
     the first rows, and what was decided is printed. Effects become curves, and pairs of columns are
-    crossed. Rows that are sorted by label are mixed first.
+    crossed.
 
     \b
     cbrank train churn.csv --label Churn -o churn.model
@@ -91,7 +95,7 @@ def command(output: Path, **options: Any) -> None:
 
     With --scheduler each file is a partition: the workers of the cluster, which must find it under
     the same path, learn from their files separately, and what they learned is merged after each of
-    the --passes. Rows are mixed, and held out, within each file.
+    the --passes. Rows are shuffled, and held out, within each file.
     """  # noqa: D301
     from cbrank.training.model import WIDEST_FULL  # noqa: PLC0415
 
@@ -103,15 +107,18 @@ def command(output: Path, **options: Any) -> None:
         options["holdout"] = float(options["holdout"])
         if options["holdout"] >= 1.0:
             raise click.UsageError("--holdout leaves no row to learn from: say 10%.")
-    kept_in = options["column_file"]
-    if kept_in and kept_in.exists():
-        options["kinds"] = (*column_file.read(kept_in), *options["kinds"])
-    model = _model(options, as_it_comes)
-    if as_it_comes and not options["scheduler"]:
-        _survey(model, options)
+    check_written(output, options)
+    files = _files(options["data"])
+    if options["shuffle"] is None:
+        options["shuffle"] = files is not None
     names = (*LEARNER, "shape", "scale", "seed", *COLUMNS, *TABLES, *READING)
-    names = (*names, "passes", "holdout", "strict")
-    asked = {"command": "train"} | {name: _json(options[name]) for name in names} | mixing(options)
+    names = (*names, "passes", "holdout", "strict", "shuffle")
+    asked = {"command": "train"} | {name: _json(options[name]) for name in names}
+    if options["column_file"]:
+        asked["kinds"] = _json(_kinds_of_file(asked, options))
+    model = _model(options, as_it_comes)
+    if as_it_comes and files and not options["scheduler"]:
+        _count_labels(model, files, options)
     widest = WIDEST_FULL if options["covariance"] is None else None
     if options["scheduler"]:
         from cbrank.cli.cluster import learn_on_cluster  # noqa: PLC0415
@@ -152,26 +159,40 @@ def _model(options: dict[str, Any], as_it_comes: bool) -> "Model":
     return Model(ranker, scaler, columns)
 
 
-def _survey(model: "Model", options: dict[str, Any]) -> None:
-    """Learn the labels of files, and have rows mixed that are sorted by them."""
-    from cbrank.streams import TableColumns  # noqa: PLC0415
+def _files(data: Sequence[str]) -> list[Path] | None:
+    """Return the files to read; None if one of them is a pipe, such as standard input."""
     from cbrank.streams.sources import find_sources  # noqa: PLC0415
-    from cbrank.training.survey import MOST_BYTES, survey  # noqa: PLC0415
 
-    files = [Path(str(source)) for source in find_sources(options["data"])]
-    if not all(file.is_file() for file in files):
-        return
+    sources = find_sources(data)
+    files = [Path(str(source)) for source in sources]
+    return files if "-" not in sources and all(file.is_file() for file in files) else None
+
+
+def _kinds_of_file(asked: dict[str, Any], options: dict[str, Any]) -> Any:
+    """Have the file of columns say what they are, before what --as says; return both."""
+    from cbrank.cli.column_file import ColumnFile  # noqa: PLC0415
+    from cbrank.streams import open_stream  # noqa: PLC0415
+    from cbrank.training.checkpoint import checksum, last_run  # noqa: PLC0415
+
+    marks = open_stream(options["data"]).position.files
+    file = ColumnFile(options["column_file"], checksum(last_run(asked, marks)))
+    options["column_file"] = file
+    options["kinds"] = (*file.kinds(), *options["kinds"])
+    return options["kinds"]
+
+
+def _count_labels(model: "Model", files: list[Path], options: dict[str, Any]) -> None:
+    """Learn the labels of files, so that the rarer one is known to be the positive one."""
+    from cbrank.streams import TableColumns  # noqa: PLC0415
+    from cbrank.training.survey import MOST_BYTES, count_labels  # noqa: PLC0415
+
     if sum(file.stat().st_size for file in files) > MOST_BYTES:
         return
     assert isinstance(model.columns, TableColumns)
     reading = {name: options[name] for name in READING}
-    found = survey(options["data"], model.columns, reading)
-    if len(found.counts) > 1:
-        model.columns.labels.learn(found.counts, str(files[0]))
-    if found.sorted and options["shuffle"] is None:
-        options["shuffle"] = "all"
-        with reporter(options["quiet"], options["as_json"]) as report:
-            report.note("rows are sorted by label, and mixed first (--shuffle all).")
+    counts = count_labels(options["data"], model.columns, reading)
+    if len(counts) > 1:
+        model.columns.labels.learn(counts, str(files[0]))
 
 
 def _json(value: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from cbrank.cli.files import refuse_overwriting
-from cbrank.cli.learning import learn, mixing, running
+from cbrank.cli.learning import check_written, learn, order_of_rows, running
 from cbrank.cli.options import DATA, LABEL, MODEL, READING, reading
 from cbrank.cli.progress import reporter
 
@@ -24,12 +24,14 @@ from cbrank.cli.progress import reporter
 )
 @LABEL
 @reading
+@order_of_rows("in-order")
 @running
 def command(model: Path, output: Path | None, **options: Any) -> None:
     """Go on learning from more files.
 
     MODEL is a file of cbrank train or update, or was saved from Python. It knows what columns mean
-    and how rows are scaled; DATA is as for cbrank train.
+    and how rows are scaled; DATA is as for cbrank train. Rows are learned in the order of the input,
+    since those of an update are mostly newer than all before.
 
     \b
     cbrank update clicks.model today.csv
@@ -43,12 +45,14 @@ def command(model: Path, output: Path | None, **options: Any) -> None:
     arrays, facts = modelfile.read(model)
     old = Model.restore(model, arrays, facts)
     del arrays  # the model has what it needs of them
-    asked = {"command": "update"} | {name: options[name] for name in (*READING, "passes")}
-    asked |= mixing(options)
+    options["shuffle"] = bool(options["shuffle"])
+    names = (*READING, "passes", "shuffle", "seed")
+    asked = {"command": "update"} | {name: options[name] for name in names}
     if options["label"] is not None:
         old.columns.read_label(options["label"])
         asked["label"] = options["label"]
     refuse_overwriting(("--checkpoint", options["checkpoint"]), model=model)
+    check_written(output or model, options)
     with model.open("rb") as file:
         asked["model"] = hashlib.file_digest(file, "sha256").hexdigest()
     if output is None and options["resume"] and _is_done(facts, asked, options):

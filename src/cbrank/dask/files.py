@@ -24,14 +24,13 @@ from cbrank.streams.sources import find_sources
 from cbrank.training.holdout import Holdout
 from cbrank.training.misfits import Misfits
 from cbrank.training.model import Model, refuse_too_wide
-from cbrank.training.shuffling import Buckets, Window
-from cbrank.training.survey import survey
+from cbrank.training.shuffling import Buckets
+from cbrank.training.survey import count_labels
 
 if TYPE_CHECKING:
     from cbrank.rankers import CBRanker
 
 Scale = Literal["none", "unit", "standard", "maxabs"]
-Shuffle = int | Literal["all"] | None
 Ranked = tuple[NDArray[np.int8], NDArray[np.float64], NDArray[np.float64]]
 
 _MEASURED = ("standard", "maxabs")  # scales that take statistics of all rows
@@ -55,9 +54,6 @@ class Files:
     scale : {"none", "unit", "standard", "maxabs"}, default="none"
         How rows of numbers are scaled, as in `StreamScaler`; "standard" and "maxabs" go by the
         statistics of all files, which are read once more for it.
-    shuffle : int or "all", optional
-        If the ranker shuffles, then within a window of so many rows of each file, or all rows of
-        each file, through temporary files on the workers; by default the rows of each chunk.
     holdout : float, optional
         The share of rows that are never learned from; `held_out` ranks them.
     seed : int, default=0
@@ -73,8 +69,6 @@ class Files:
     ----------
     scaler : StreamScaler
         What scales the rows; fitted once all files were looked at, if it learns from rows.
-    sorted : bool
-        Whether there is a table whose rows are sorted by label, once all were looked at.
 
     Examples
     --------
@@ -100,7 +94,6 @@ class Files:
         columns: Columns | None = None,
         *,
         scale: Scale = "none",
-        shuffle: Shuffle = None,
         holdout: float | None = None,
         seed: int = 0,
         strict: bool = False,
@@ -111,10 +104,10 @@ class Files:
         self.columns = Columns() if columns is None else columns
         if scale not in ("none", "unit", *_MEASURED):
             raise ValueError(f"scale must be none, unit, standard or maxabs, got {scale!r}.")
-        self.scaler, self.shuffle = StreamScaler(scale), shuffle
+        self.scaler = StreamScaler(scale)
         self.holdout, self.seed = holdout, seed
         self.strict, self.widest, self.reading = strict, widest, reading
-        self.sorted = self._looked = False
+        self._looked = False
 
     def go_on(self, columns: Columns, scaler: StreamScaler) -> None:
         """Read as files before were read.
@@ -137,7 +130,7 @@ class Files:
         list of File
             One for each path.
         """
-        shared = self.columns, self.scaler, self.shuffle, self.strict, self.widest, self.reading
+        shared = self.columns, self.scaler, self.strict, self.widest, self.reading
         held = [
             None if self.holdout is None else Holdout(self.holdout, self.seed + number)
             for number in range(len(self.paths))
@@ -169,7 +162,7 @@ class Files:
         checks.check_classes(first.labels.known())
         if _is_text(first):
             first.width_ = max(file.columns.width_ for file in found)
-        self.columns, self.sorted = first, any(file.sorted for file in found)
+        self.columns = first
         if self.scaler.kind in _MEASURED and not self.scaler.__sklearn_is_fitted__():
             self.scaler = _of_all([*filter(None, self._each(client, File.measure))])
         self._looked = True
@@ -251,7 +244,6 @@ class Beginning(NamedTuple):
     path: str
     columns: Columns
     labels: Counter[str]
-    sorted: bool = False
 
 
 @dataclass
@@ -263,7 +255,6 @@ class File:
     holdout: Holdout | None
     columns: Columns
     scaler: StreamScaler
-    shuffle: Shuffle
     strict: bool
     widest: int | None
     reading: dict[str, Any]
@@ -293,8 +284,7 @@ class File:
             open_stream(self.path, columns=columns, labels=False, **self.reading) as stream,
         ):
             next(stream, None)
-        labels = survey([self.path], columns, self.reading)
-        return Beginning(self.path, columns, labels.counts, labels.sorted)
+        return Beginning(self.path, columns, count_labels([self.path], columns, self.reading))
 
     def measure(self) -> StreamScaler | None:
         """Return a scaler that has learned from all rows; None if there are none."""
@@ -338,21 +328,11 @@ class File:
         """Give rows and labels in the order in which to learn from them."""
         if random is None:
             yield from ((chunk.X, chunk.y) for chunk in chunks)
-        elif self.shuffle is None:
+            return
+        with Buckets((int(random.integers(2**32)),)) as buckets:
             for X, y, *_ in chunks:
-                rows = random.permutation(len(y))
-                yield X.take(rows) if isinstance(X, Table) else X[rows], y[rows]
-        elif self.shuffle == "all":
-            with Buckets((int(random.integers(2**32)),)) as buckets:
-                for X, y, *_ in chunks:
-                    buckets.add(X, y)
-                yield from buckets.mixed(columns.width_)
-        else:
-            window = Window(self.shuffle, (int(random.integers(2**32)),))
-            for X, y, *_ in chunks:
-                yield window.exchange(X, y)
-            while len(window):
-                yield window.leave(columns.width_)
+                buckets.add(X, y)
+            yield from buckets.shuffled(columns.width_)
 
     def rank_held_out(self, model: Model) -> Ranked:
         """Return labels, scores and probabilities of the rows that are held out."""

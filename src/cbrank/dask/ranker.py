@@ -125,7 +125,7 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
       so decides what columns are; the other rows of all partitions go on from it. Frames, arrays and
       files (by `TableColumns`) may have words and gaps.
     * `shuffle`: `fit` and `partial_fit` take the rows of each partition in random order; those of a
-      file are shuffled chunk by chunk, unless its `Files` have another `shuffle`.
+      file are shuffled through temporary files on the worker.
     * `n_passes`: passes over a partition before it is merged, whereas `rounds` learns from all
       partitions again after they were. ``cbrank train --scheduler ... --passes N`` is ``rounds=N``.
     * `class_weight` "balanced": goes by the running counts of each partition.

@@ -226,52 +226,6 @@ def _checked_values(arrays: Mapping[str, NDArray[Any]], columns: int) -> list[tu
     return found
 
 
-# Rows one by one ---------------------------------------------------------------------------------
-
-Cell = float | str | Times | None  # a number, a word, a time, or a gap among words or times
-
-
-def cells_of(table: Table) -> list[tuple[Cell, ...]]:
-    """Return the rows of a table as tuples of cells, from which `table_of` makes it again."""
-    return [*zip(*map(_cells, table.columns), strict=True)]
-
-
-def _cells(column: Column) -> Sequence[Cell]:
-    if isinstance(column, Words):
-        values = (*column.values, None)
-        return [values[code] for code in column.codes.tolist()]
-    if isinstance(column, Times):
-        return [Times(column.seconds[at : at + 1].copy()) for at in range(len(column))]
-    cells: list[Cell] = column.tolist()
-    return cells
-
-
-def table_of(rows: Sequence[tuple[Cell, ...]]) -> Table:
-    """Return the table of rows of `cells_of`; its columns have no names."""
-    columns = [_column(cells) for cells in zip(*rows, strict=True)]
-    return Table([str(at) for at in range(len(columns))], columns, named=False)
-
-
-def _column(cells: tuple[Cell, ...]) -> Column:
-    if all(isinstance(cell, Times) for cell in cells):
-        return Times(np.concatenate([cell.seconds for cell in cells]))  # type: ignore[union-attr]
-    if all(isinstance(cell, float) for cell in cells):
-        return np.array(cells, np.float64)
-    texts = [_cell_text(cell) for cell in cells]
-    places = {text: at for at, text in enumerate(dict.fromkeys(filter(None, texts)))}
-    codes = [-1 if text is None else places[text] for text in texts]
-    return Words(np.array(codes, np.int32), tuple(places))
-
-
-def _cell_text(cell: Cell) -> str | None:
-    if isinstance(cell, Times):
-        cell = float(cell.seconds[0])
-        return None if np.isnan(cell) else time_text(cell)
-    if isinstance(cell, float):
-        return None if np.isnan(cell) else number_text(cell)
-    return cell
-
-
 # One column of several ---------------------------------------------------------------------------
 
 

@@ -181,7 +181,43 @@ class Ranker(Stateful):
         self._warn_if_diverged()
         return self
 
-    def _begin(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
+    def learn_shuffled(
+        self,
+        X: Any,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Go on learning from a chunk of rows that were shuffled: their order says nothing of time.
+
+        It is `partial_fit` for rows that do not fit into memory and were shuffled elsewhere: no
+        learner forgets, and probabilities go by all rows, as after `fit`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Rows, one or many, of one class or both.
+        y : array-like of shape (n_samples,)
+            Labels.
+        classes : array-like of shape (2,), default=None
+            The two labels; needed at the first call unless `y` has both.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Factors of C, or of the step. A row of weight 0 is as good as absent.
+
+        Returns
+        -------
+        self : object
+            The ranker itself.
+        """
+        with self._own.lock:
+            learn = self._go_on if hasattr(self, "_model") else self._begin
+            learn(X, y, classes, sample_weight, shuffled=True)
+        self._warn_if_diverged()
+        return self
+
+    def _begin(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, *, shuffled: bool = False
+    ) -> None:
         """Begin a stream, unless there is nothing to learn from in its first chunk."""
         self._validate_params()
         with self._unchanged_on_error() as undo:
@@ -198,7 +234,7 @@ class Ranker(Stateful):
             random = check_random_state(self.random_state)
             self._start_with(X, known, random)
             batch = Batch(X, labels, weights, np.arange(X.shape[0]))
-            self._learn(batch, self._settings().parameters)
+            self._learn(batch, self._settings().parameters, shuffled=shuffled)
 
     def _start_with(self, X: Any, classes: NDArray[Any], random: np.random.RandomState) -> None:
         """Begin with rows like these."""
@@ -222,12 +258,20 @@ class Ranker(Stateful):
             The ranker itself.
         """
         with self._own.lock:
-            self._go_on(X, y, None, sample_weight, tested=False)
+            shuffled = record.shuffled(self._record)
+            self._go_on(X, y, None, sample_weight, tested=False, shuffled=shuffled)
         self._warn_if_diverged()
         return self
 
     def _go_on(
-        self, X: Any, y: Any, classes: Any, sample_weight: Any, *, tested: bool = True
+        self,
+        X: Any,
+        y: Any,
+        classes: Any,
+        sample_weight: Any,
+        *,
+        tested: bool = True,
+        shuffled: bool = False,
     ) -> None:
         """Go on with a stream that has begun."""
         settings = self._settings()
@@ -236,7 +280,7 @@ class Ranker(Stateful):
         labels = checks.encode(y, self.classes_, weights)
         weights = checks.weighed(weights, np.concatenate(settings.weights), labels)
         batch = Batch(X, labels, weights, np.arange(X.shape[0]))
-        self._learn(batch, settings.parameters, tested=tested)
+        self._learn(batch, settings.parameters, tested=tested, shuffled=shuffled)
 
     def learn_one(self, x: Any, y: Any, classes: ArrayLike | None = None) -> Self:
         """Go on learning from one row: `partial_fit` without its overhead.

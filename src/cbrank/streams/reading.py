@@ -74,6 +74,8 @@ class Chunk(NamedTuple):
         The place after these rows.
     lines : ndarray of int64 or None
         Where each row stands in its file, from 1.
+    sources : ndarray of int64 or None
+        The number of each row's file, where rows of several files were shuffled.
 
     Examples
     --------
@@ -89,6 +91,7 @@ class Chunk(NamedTuple):
     ids: list[str] | None
     position: Position
     lines: NDArray[np.int64] | None = None
+    sources: NDArray[np.int64] | None = None
 
 
 class _Settings(NamedTuple):

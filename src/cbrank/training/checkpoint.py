@@ -10,8 +10,6 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
-from numpy.typing import NDArray
-
 from cbrank import modelfile
 from cbrank.modelfile.values import under, within
 from cbrank.streams import FileMark, Position
@@ -41,8 +39,6 @@ class Progress:
         That AUC.
     order : LabelOrder or None
         How the labels followed each other in the first pass; None in a run that did not look.
-    waiting : dict of str to ndarray
-        The rows before `position` that are not yet learned from: of a run that mixes rows.
 
     Examples
     --------
@@ -58,17 +54,16 @@ class Progress:
     weight_before: float = 0.0
     auc_before: float = 0.0
     order: LabelOrder | None = field(default_factory=LabelOrder)
-    waiting: dict[str, NDArray[Any]] = field(default_factory=dict, compare=False)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the progress as what JSON can hold, without the rows that wait.
+        """Return the progress as what JSON can hold.
 
         Returns
         -------
         dict
             The parameters by name.
         """
-        facts = {own.name: getattr(self, own.name) for own in fields(self) if own.compare}
+        facts = {own.name: getattr(self, own.name) for own in fields(self)}
         return facts | {
             "position": self.position and self.position.to_json(),
             "order": self.order and self.order.to_json(),
@@ -78,7 +73,7 @@ class Progress:
     def from_json(cls, facts: dict[str, Any]) -> Self:
         """Take the progress from what `to_json` gave; anything else is a ValueError."""
         facts = _of_now(facts)
-        if facts.keys() != {own.name for own in fields(cls) if own.compare}:
+        if facts.keys() != {own.name for own in fields(cls)}:
             raise ValueError("its progress makes no sense")
         counts = [facts[name] for name in ("passes", "rows", "positives")]
         measured, place = (facts["weight_before"], facts["auc_before"]), facts["position"]
@@ -233,7 +228,6 @@ class Checkpoint:
             if type(progress.get("position")) is dict and "sizes" in kept:
                 progress["position"]["files"] = marks_from_arrays(kept)
             stopped = Progress.from_json(progress)
-            stopped.waiting = within("waiting", kept)
         except ValueError as error:
             raise modelfile.ModelFileError(
                 f"{self.path} does not say where its run stopped: {error}"
@@ -253,8 +247,7 @@ class Checkpoint:
         reached, arrays = progress.to_json(), dict[str, Any]()
         if progress.position:
             reached["position"]["files"] = []
-            kept = marks_to_arrays(progress.position.files) | under("waiting", progress.waiting)
-            arrays = under("run", kept)
+            arrays = under("run", marks_to_arrays(progress.position.files))
         model.write(self.path, arrays=arrays, run={"asked": self.asked, "progress": reached})
 
     def remove(self) -> None:

@@ -37,13 +37,6 @@ class Holdout(NamedTuple):
         source.advance(first)
         return np.random.Generator(source).random(count) < self.share
 
-    def learned(self, rows: int) -> int:
-        """Return how many of the first rows are learned from."""
-        return sum(
-            int((~self.mask(first, min(2**20, rows - first))).sum())
-            for first in range(0, rows, 2**20)
-        )
-
     def parted(self, chunk: Chunk, *, held: bool) -> Chunk:
         """Return the rows of a chunk that are kept apart, or the others."""
         assert chunk.y is not None

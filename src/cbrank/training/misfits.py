@@ -27,6 +27,7 @@ class Misfits:
         self.counts = Counter[str]()
         self.first: dict[str, str] = {}
         self._kinds: dict[str, str] = {}
+        self._places: dict[str, tuple[int, int]] = {}
 
     def add(self, model: Any, chunk: Chunk, *, strict: bool = False) -> None:
         """Count the misfits of rows of a model of tables; if strict, refuse them."""
@@ -42,10 +43,11 @@ class Misfits:
             rows = found[own]
             name = chunk.X.names[at]  # which the encoder does not know if it learned without names
             self.counts[name] += len(rows)
-            if name not in self.first:
+            place, row = min((_place(chunk, row), row) for row in rows)
+            if name not in self.first or place < self._places[name]:
                 words = in_words(chunk.X.columns[at])
-                self.first[name] = _where(chunk, rows[0], words.values[words.codes[rows[0]]])
-                self._kinds[name] = kinds[own]
+                self.first[name] = _where(chunk, place, words.values[words.codes[row]])
+                self._kinds[name], self._places[name] = kinds[own], place
         if strict and len(self.first) > before:
             raise ValueError(f"{' '.join(self.sentences())} Without `strict` they would be gaps.")
 
@@ -60,9 +62,12 @@ class Misfits:
         ]
 
 
-def _where(chunk: Chunk, row: int, word: str) -> str:
+def _place(chunk: Chunk, row: int) -> tuple[int, int]:
+    """Return the number of the file that a row comes from, and its line there."""
+    file = chunk.position.file if chunk.sources is None else int(chunk.sources[row])
+    return file, 0 if chunk.lines is None else int(chunk.lines[row])
+
+
+def _where(chunk: Chunk, place: tuple[int, int], word: str) -> str:
     shown = repr(word if len(word) <= 24 else f"{word[:24]}...")
-    if chunk.lines is None:  # rows that were mixed
-        return shown
-    file = chunk.position.files[chunk.position.file].name
-    return f"{file}, line {chunk.lines[row]}: {shown}"
+    return f"{chunk.position.files[place[0]].name}, line {place[1]}: {shown}"

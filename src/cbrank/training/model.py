@@ -39,6 +39,8 @@ class Model:
         What the columns of a file mean.
     again : bool, default=False
         Whether the rows to come were learned from before, in an earlier pass: then they test nothing.
+    shuffled : bool, default=False
+        Whether the rows to come were shuffled: then their order says nothing of time.
 
     Examples
     --------
@@ -69,6 +71,7 @@ class Model:
     scaler: StreamScaler | None
     columns: Columns
     again: bool = False
+    shuffled: bool = False
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self:
@@ -253,6 +256,8 @@ class Model:
         classes = self.ranker.classes_ if begun else np.array([0, 1])
         if self.again:
             self.ranker.learn_again(X, classes[y])
+        elif self.shuffled:
+            self.ranker.learn_shuffled(X, classes[y], classes=classes)
         else:
             self.ranker.partial_fit(X, classes[y], classes=classes)
 

@@ -4,7 +4,9 @@ import math
 import os
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
+
+import numpy as np
 
 from cbrank.features.table import Table
 from cbrank.streams import Chunk, FileMark, Position, Stream, open_stream
@@ -14,7 +16,7 @@ from cbrank.training.holdout import Holdout
 from cbrank.training.misfits import Misfits
 from cbrank.training.model import Model, refuse_too_wide
 from cbrank.training.order import fall_in_words
-from cbrank.training.shuffling import Buckets, Window
+from cbrank.training.shuffling import Buckets
 
 
 class NotWrittenError(OSError):
@@ -37,11 +39,11 @@ class Run:
         Where to begin.
     passes : int, default=1
         How often to read the paths, in the same order.
-    shuffle : int or "all", optional
-        Learn from rows in random order: within a window of so many rows, or of all rows. By
-        default they are learned from as they come.
+    shuffle : bool, default=False
+        Whether to learn from all rows in random order, another one in each pass; else in the order
+        in which they come.
     seed : int, default=0
-        What that order depends on, beside the number of the pass.
+        The seed of that order and of the choice of rows that are held out.
     holdout : float, optional
         The share of rows that are never learned from, but read again by `held_out`.
     strict : bool, default=False
@@ -77,7 +79,7 @@ class Run:
         progress: Progress | None = None,
         *,
         passes: int = 1,
-        shuffle: int | Literal["all"] | None = None,
+        shuffle: bool = False,
         seed: int = 0,
         holdout: float | None = None,
         strict: bool = False,
@@ -96,7 +98,6 @@ class Run:
         self._is_writable = False  # whether the model fits into a file, as far as is known yet
         self.stopped = False
         self._stream: Stream | None = None
-        self._window: Window | None = None
         self._mixed: tuple[int, int] | None = None  # rows learned from in this pass, of all
 
     @property
@@ -116,7 +117,6 @@ class Run:
             self.skipped = stream.position.errors
             self.progress.passes += 1
             self.progress.position = Position(stream.position.files)
-            self._window, self.progress.waiting = None, {}
         if not self.model.ranker.__sklearn_is_fitted__():
             raise ValueError(f"There are no rows to learn from in {', '.join(self.paths)}.")
 
@@ -130,8 +130,6 @@ class Run:
         """Write a checkpoint, if there is to be one."""
         if not self.checkpoint or not self.model.ranker.__sklearn_is_fitted__():
             return
-        if self._window is not None:
-            self.progress.waiting = self._window.to_arrays(self.model.columns.width_)
         try:
             self.checkpoint.write(self.model, self.progress)
         except ValueError as error:
@@ -189,7 +187,7 @@ class Run:
     def bytes_read(self, stream: Stream) -> tuple[int, int | None]:
         """Return the bytes read in all passes, and how many there are.
 
-        Rows that are all mixed count twice, as they are read from temporary files once more.
+        Rows that are shuffled count twice, as they are read from temporary files once more.
 
         Parameters
         ----------
@@ -201,7 +199,7 @@ class Run:
         tuple of int and int or None
             The bytes read, and of all passes; None if one of the files is a pipe.
         """
-        times = 2 if self.shuffle == "all" else 1
+        times = 2 if self.shuffle else 1
         given, rows = self._mixed or (0, 1)
         total = stream.bytes_total
         read = stream.bytes_read + stream.bytes_read * given // rows
@@ -220,22 +218,21 @@ class Run:
         """
         order, ranker = self.progress.order, self.model.ranker
         found = fell = None
-        rows = self.progress.rows // self.passes
-        if self.shuffle is None or (self.shuffle != "all" and self.shuffle < rows):
+        if not self.shuffle:
             found = order.in_words(len(self.files)) if order else None
             fell = fall_in_words(ranker)
         return {
             "sorted_by_label": found
             and f"the rows are sorted by label: {found}. One pass over them teaches one label at a "
-            "time: mix them by `shuffle=all`, unless rows will come in this order.",
+            "time: shuffle them by `shuffle=True`, unless rows will come in this order.",
             "auc_fell": fell
             and f"{fell}. If rows come in order of time, what they say has changed, and a greater "
-            "`forgetting=...` follows that; if not, mix them by `shuffle=all`.",
+            "`forgetting=...` follows that; if not, shuffle them by `shuffle=True`.",
         }
 
     def _open(self) -> Stream:
         start = self.progress.position
-        if start and self.shuffle == "all":  # all rows are read again, and those learned left out
+        if start and self.shuffle:  # all rows are read again, and those learned left out
             start = Position(start.files)
         stream = open_stream(self.paths, columns=self.model.columns, start=start, **self.reading)
         for file in stream.position.files:
@@ -252,7 +249,7 @@ class Run:
         return stream
 
     def _learned(self, stream: Stream) -> Iterator[Stream]:
-        for chunk in self._in_order(stream):
+        for chunk in self._shuffled(stream) if self.shuffle else self._read(stream):
             assert chunk.y is not None
             before = self.progress.rows
             if len(chunk.y):
@@ -264,7 +261,7 @@ class Run:
 
     def _learn(self, chunk: Chunk) -> None:
         assert chunk.y is not None
-        self.model.again = self.progress.passes > 0
+        self.model.again, self.model.shuffled = self.progress.passes > 0, self.shuffle
         begins = not self.model.ranker.__sklearn_is_fitted__()
         self.model.learn(chunk)
         if begins and isinstance(chunk.X, Table):
@@ -278,54 +275,38 @@ class Run:
 
     # The order of rows ----------------------------------------------------------------------------
 
-    def _in_order(self, stream: Stream) -> Iterator[Chunk]:
-        """Give the rows in the order in which to learn from them."""
-        if self.shuffle is None:
-            return self._read(stream)
-        if self.shuffle == "all":
-            return self._all_mixed(stream)
-        return self._mixed_in_window(stream, self.shuffle)
-
     def _read(self, stream: Stream) -> Iterator[Chunk]:
         for whole in stream:
             refuse_too_wide(self.model.ranker, whole.X.shape[1], self.widest)
             chunk = self.holdout.parted(whole, held=False) if self.holdout else whole
             assert chunk.y is not None
-            if self.progress.order and not self.progress.passes and self.shuffle != "all":
+            if self.progress.order and not self.progress.passes and not self.shuffle:
                 self.progress.order.add(chunk.y)
             yield chunk
 
-    def _mixed_in_window(self, stream: Stream, size: int) -> Iterator[Chunk]:
-        columns, waiting = self.model.columns, self.progress.waiting
-        self._window = Window(size, (self.seed, self.progress.passes))
-        if waiting:
-            read = stream.position.rows
-            read = self.holdout.learned(read) if self.holdout else read
-            self._window.take_up(waiting, columns.width_, read)
-            self.progress.waiting = {}
-        for chunk in self._read(stream):
-            assert chunk.y is not None
-            X, y = self._window.exchange(chunk.X, chunk.y)
-            yield Chunk(X, y, None, chunk.position)
-        while len(self._window) and not self.stopped:
-            yield Chunk(*self._window.leave(columns.width_), None, stream.position)
-
-    def _all_mixed(self, stream: Stream) -> Iterator[Chunk]:
+    def _shuffled(self, stream: Stream) -> Iterator[Chunk]:
         learned = self.progress.position.rows if self.progress.position else 0
         here = Position(stream.position.files, rows=learned)
         with Buckets((self.seed, self.progress.passes)) as buckets:
             for chunk in self._read(stream):
                 assert chunk.y is not None
-                buckets.add(chunk.X, chunk.y)
+                assert chunk.lines is not None
+                places = np.full(len(chunk.y), chunk.position.file), chunk.lines
+                buckets.add(chunk.X, np.column_stack([chunk.y, *places]))
                 yield Chunk(chunk.X, chunk.y[:0], None, here)
             given = 0
-            for X, y in () if self.stopped else buckets.mixed(self.model.columns.width_):
-                given += len(y)
+            for X, rows in () if self.stopped else buckets.shuffled(self.model.columns.width_):
+                given += len(rows)
                 if given > learned:
                     here = replace(here, rows=given)
                     self._mixed = given, buckets.rows
-                    yield Chunk(X, y, None, here)
+                    y, sources, lines = np.ascontiguousarray(rows.T)
+                    yield Chunk(self._named(X), y, None, here, lines, sources)
         self._mixed = None
+
+    def _named(self, X: Any) -> Any:
+        """Return rows with the names of their columns, which the shuffle does not keep."""
+        return Table(self.model.columns.numeric_ or (), X.columns) if isinstance(X, Table) else X
 
 
 def _measured(model: Model) -> tuple[float, float]:

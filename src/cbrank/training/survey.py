@@ -1,36 +1,21 @@
-"""The labels of tables, read before anything is learned: which is rare, and whether rows are sorted."""
+"""The labels of tables, counted before anything is learned."""
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbrank.features.table import Table, Words, in_words, is_gap_word
 from cbrank.streams import TableColumns, open_stream
 from cbrank.streams.labels import canonical
-from cbrank.training.order import LabelOrder
 
 MOST_BYTES = 2**28  # of files on disk that are read once more for it: some seconds
 
 
-class Survey(NamedTuple):
-    """The labels of files.
-
-    Parameters
-    ----------
-    counts : Counter
-        How many rows have each.
-    sorted : bool
-        Whether the rows are sorted by label, which no chance explains.
-    """
-
-    counts: Counter[str]
-    sorted: bool
-
-
-def survey(paths: Sequence[str], columns: TableColumns, reading: dict[str, Any]) -> Survey:
+def count_labels(
+    paths: Sequence[str], columns: TableColumns, reading: dict[str, Any]
+) -> Counter[str]:
     r"""Read the labels of tables, and nothing else.
 
     Parameters
@@ -44,34 +29,26 @@ def survey(paths: Sequence[str], columns: TableColumns, reading: dict[str, Any])
 
     Returns
     -------
-    Survey
-        The labels.
+    Counter
+        How many rows have each label.
 
     Examples
     --------
     >>> import io
     >>> table = io.BytesIO(b"age,clicked\n31,no\n44,yes\n27,no\n")
-    >>> survey([table], TableColumns("clicked"), {"format": "csv"})
-    Survey(counts=Counter({'no': 2, 'yes': 1}), sorted=False)
+    >>> count_labels([table], TableColumns("clicked"), {"format": "csv"})
+    Counter({'no': 2, 'yes': 1})
     """
-    counts, order, files = Counter[str](), LabelOrder(), set[int]()
+    counts = Counter[str]()
     with open_stream(paths, columns=columns.label_alone(), labels=False, **reading) as stream:
         for chunk in stream:
             assert isinstance(chunk.X, Table)
-            files.add(chunk.position.file)
-            order.add(_counted(in_words(chunk.X.columns[0]), counts))
-    return Survey(counts, order.in_words(len(files)) is not None)
+            _count(in_words(chunk.X.columns[0]), counts)
+    return counts
 
 
-def _counted(words: Words, counts: Counter[str]) -> NDArray[np.int64]:
-    """Count labels in; return 0 for rows of the label that came first of all, 1 for the others."""
-    labels = ["" if is_gap_word(word) else canonical(word) for word in words.values]
-    codes = words.codes[words.codes >= 0]
-    for label, count in zip(labels, np.bincount(codes, minlength=len(labels)), strict=True):
-        if label and count:
-            counts[label] += int(count)
-    first = next(iter(counts), "")
-    is_other = np.array([label != first for label in labels], np.int64)
-    is_label = np.array([label != "" for label in labels], bool)
-    found: NDArray[np.int64] = is_other[codes[is_label[codes]]]
-    return found
+def _count(words: Words, counts: Counter[str]) -> None:
+    rows = np.bincount(words.codes[words.codes >= 0], minlength=len(words.values))
+    for word, count in zip(words.values, rows.tolist(), strict=True):
+        if count and not is_gap_word(word):
+            counts[canonical(word)] += count
