@@ -14,7 +14,7 @@ import click
 
 from cbrank.cli.errors import in_flags
 from cbrank.cli.files import check_outputs, is_same, refuse_overwriting
-from cbrank.cli.options import MOST, QUIET, READING, NumberOrWord, together
+from cbrank.cli.options import MOST, QUIET, READING, NumberOrWord, ParamType, together
 from cbrank.cli.progress import Reporter, interval_of, reporter, shown
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _EVERY = re.compile(r"(\d+)\s*(s|m|h|)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
-class _Every(click.ParamType[dict[str, int]]):
+class _Every(ParamType[dict[str, int]]):
     """Rows or time."""
 
     name = "every"
