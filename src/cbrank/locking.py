@@ -1,19 +1,24 @@
 """A lock for each object that several threads may learn into."""
 
+import os
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from copy import deepcopy
-from typing import Any, Self
+from typing import Any, NoReturn, Self
+from weakref import WeakSet
 
 
 class Own:
     """A lock and caches of one object; a copy or a pickle of the object gets new ones."""
 
-    __slots__ = ("known", "lock", "served", "session", "turn")
+    __slots__ = ("__weakref__", "known", "lock", "served", "session", "turn")
+
+    lock: AbstractContextManager[Any]
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
+        _EVERY.add(self)
         self.known: Any = None  # what the owner has worked out for itself
         self.served: Any = None  # what it has worked out to score by
         self.session: Any = None  # what it takes single rows by
@@ -21,6 +26,45 @@ class Own:
 
     def __reduce__(self) -> tuple[type[Self], tuple[()]]:
         return type(self), ()
+
+
+# Forks -------------------------------------------------------------------------------------------
+#
+# A child process has only the thread that forked. A lock that another thread of the parent held stays locked
+# in the child for good, and what the thread was changing stays as it was at that moment. To take all locks
+# before each fork would let forks wait for as long as rankers learn, minutes in a fit.
+
+_EVERY: WeakSet[Own] = WeakSet()
+
+
+class _HeldInParent:
+    """In a child process, the lock of an object that a thread of the parent was changing."""
+
+    def __enter__(self) -> NoReturn:
+        raise RuntimeError(
+            "This object was being changed by a thread of the parent process when this process was "
+            "forked, and may be half changed here: neither learn into it, nor copy or save it. Copy or "
+            "save it before the fork, fork while no thread learns, or start processes by 'spawn' or "
+            "'forkserver'."
+        )
+
+    def __exit__(self, *_: object) -> None:
+        """Do nothing: there is no way in."""
+
+
+def _mark_held() -> None:
+    for own in [*_EVERY]:
+        lock: Any = own.lock
+        if isinstance(lock, _HeldInParent):
+            continue
+        if lock.acquire(blocking=False):  # it is free, or this thread's own
+            lock.release()
+        else:
+            own.lock = _HeldInParent()
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no forks
+    os.register_at_fork(after_in_child=_mark_held)
 
 
 class Owner:

@@ -1,6 +1,9 @@
 """Threads that share one object: those that learn take turns, and those that read come to no harm."""
 
+import contextlib
 import copy
+import multiprocessing
+import os
 import pickle
 import threading
 from functools import partial
@@ -14,7 +17,8 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 import cbrank
-from cbrank import CBRanker, OAMRanker
+from cbrank import AdditiveRanker, CBRanker, OAMRanker
+from cbrank.kernels.threads import _libraries, one_thread
 from cbrank.metrics import ProgressiveAUC
 from cbrank.river import RankingClassifier
 from cbrank.streams import StreamScaler
@@ -188,3 +192,106 @@ def test_a_window_counts_the_rows_of_all_threads():
     assert 0 <= auc.get() <= 1
     assert auc.update([0] * 25 + [1] * 25, range(50)).get() == 1.0
     assert pickle.loads(pickle.dumps(auc)).get() == 1.0
+
+
+# Forks --------------------------------------------------------------------------------------------
+
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no forks")
+threads_fork = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
+
+
+def in_child(task):
+    """Return what a task returns in a forked process, or its error; fail if it hangs."""
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+
+    def run():
+        try:
+            theirs.send(task())
+        except RuntimeError as error:
+            theirs.send(error)
+
+    process = context.Process(target=run)
+    process.start()
+    try:
+        assert ours.poll(60), "the child process hangs"
+        return ours.recv()
+    finally:
+        process.kill()
+        process.join()
+
+
+def learned_rows(ranker, X, y):
+    return ranker.partial_fit(X, y).n_seen_.sum()
+
+
+@contextlib.contextmanager
+def held(*contexts):
+    """Let another thread hold locks meanwhile."""
+    inside, done = threading.Event(), threading.Event()
+
+    def hold():
+        with contextlib.ExitStack() as stack:
+            for context in contexts:
+                stack.enter_context(context)
+            inside.set()
+            done.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    inside.wait()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+@forks
+@threads_fork
+@pytest.mark.parametrize("kind", [CBRanker, AdditiveRanker])
+def test_a_forked_child_refuses_a_ranker_that_a_thread_of_its_parent_was_teaching(kind, tmp_path):
+    X, y = rows(600, 4)
+    ranker, other = (kind(random_state=0).partial_fit(X, y) for _ in range(2))
+    scores = ranker.decision_function(X)
+    with held(ranker._own.lock):
+        for change in (
+            lambda: ranker.partial_fit(X, y),
+            lambda: ranker.learn_one(X[0], y[0]),
+            lambda: copy.deepcopy(ranker),
+            lambda: pickle.dumps(ranker),
+            lambda: cbrank.save(ranker, tmp_path / "model"),
+        ):
+            error = in_child(change)
+            assert isinstance(error, RuntimeError)
+            assert "thread of the parent process" in str(error)
+        assert np.array_equal(in_child(lambda: ranker.decision_function(X)), scores)
+        assert in_child(partial(learned_rows, other, X, y)) == 1200
+        assert in_child(partial(learned_rows, clone(ranker), X, y)) == 600
+    assert in_child(partial(learned_rows, ranker, X, y)) == 1200
+    assert learned_rows(ranker, X, y) == 1200
+
+
+@forks
+@threads_fork
+def test_a_ranker_that_the_forking_thread_holds_is_its_own_in_the_child():
+    X, y = rows(60, 4)
+    ranker = CBRanker(0.1).partial_fit(X, y)
+    with ranker._own.lock:
+        assert in_child(partial(learned_rows, ranker, X, y)) == 120
+
+
+@forks
+@threads_fork
+def test_a_forked_child_has_all_blas_threads_again():
+    def threads_and_inside():
+        with one_thread:
+            inside = one_thread._inside
+        return [library.get_num_threads() for library in _libraries()], inside
+
+    before = threads_and_inside()
+    with held(one_thread):
+        assert in_child(threads_and_inside) == before
+    with held(one_thread._lock):
+        assert in_child(threads_and_inside) == before
+    assert before == threads_and_inside()

@@ -31,7 +31,7 @@ _EVERY = re.compile(r"(\d+)\s*(s|m|h|)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
-class _Every(click.ParamType[dict[str, int]]):
+class _Every(ParamType[dict[str, int]]):
     """Rows or time."""
 
     name = "every"

@@ -9,7 +9,7 @@ import click
 
 from cbrank.cli.files import refuse_closed_output
 from cbrank.cli.learning import Stops
-from cbrank.cli.options import DATA, MOST, QUIET, READING, Duration, reading
+from cbrank.cli.options import DATA, MOST, QUIET, READING, Duration, ParamType, reading
 from cbrank.cli.progress import JsonReporter, Pace, Reporter, reporter
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cbrank.streams import Stream
 
 
-class _Delay(click.ParamType["tuple[float, bool]"]):
+class _Delay(ParamType["tuple[float, bool]"]):
     """Rows or time: how many of either, and whether it is rows.
 
     Examples

@@ -12,7 +12,17 @@ import click
 from cbrank.parameters import FLAG, Kind, Number, Other, Parameter
 
 if TYPE_CHECKING:
+    from click import ParamType as ParamType  # noqa: PLC0414
+
     from cbrank.streams import Columns
+else:
+
+    class ParamType(click.ParamType):
+        """The base of types of options; click's own is generic only since version 8.4."""
+
+        def __class_getitem__(cls, _):
+            return cls
+
 
 Command = Callable[..., None]
 Decorator = Callable[[Command], Command]
@@ -34,7 +44,7 @@ def together(*options: Decorator) -> Decorator:
 # Amounts ------------------------------------------------------------------------------------------
 
 
-class Share(click.ParamType[Fraction]):
+class Share(ParamType[Fraction]):
     """A share above 0 and up to 1, written as 0.9 or as 90%.
 
     Examples
@@ -54,7 +64,7 @@ class Share(click.ParamType[Fraction]):
         return share
 
 
-class RowsOrShare(click.ParamType["int | Fraction"]):
+class RowsOrShare(ParamType["int | Fraction"]):
     """A number of rows, or a share of them with a percent sign.
 
     Examples
@@ -77,7 +87,7 @@ class RowsOrShare(click.ParamType["int | Fraction"]):
 _DECIMAL, _DIGITS = re.compile(r"[0-9]{0,9}(\.[0-9]{1,18})?", re.ASCII), re.compile(r"[0-9]{1,10}")
 
 
-class Duration(click.ParamType[float]):
+class Duration(ParamType[float]):
     """A time with its unit, in seconds.
 
     Examples
@@ -96,7 +106,7 @@ class Duration(click.ParamType[float]):
         return seconds
 
 
-class Size(click.ParamType[int]):
+class Size(ParamType[int]):
     """A number of bytes, with or without a unit.
 
     Examples
@@ -125,7 +135,7 @@ _CENTURY = 100 * 365 * 86400.0  # calendars end somewhere
 # From a table of parameters -----------------------------------------------------------------------
 
 
-class NumberOrWord(click.ParamType[Any]):
+class NumberOrWord(ParamType[Any]):
     """A number in a range, or one of some words.
 
     Parameters
@@ -142,7 +152,7 @@ class NumberOrWord(click.ParamType[Any]):
 
     def __init__(
         self,
-        number: click.ParamType[Any],
+        number: ParamType[Any],
         words: Sequence[str],
         make: Callable[[Any], Any] = lambda number: number,
     ) -> None:
@@ -193,7 +203,7 @@ def _weight_of_positives(weight: float) -> dict[int, float]:
     return {1: weight}
 
 
-def _number(kind: Number) -> click.ParamType[Any]:
+def _number(kind: Number) -> ParamType[Any]:
     """Return the range of a number; an open end of a count is where counting ends."""
     low: Any = kind.low
     high: Any = MOST if kind.type is int and kind.high is None else kind.high
@@ -211,7 +221,7 @@ MODEL = click.argument("model", type=click.Path(path_type=Path), metavar="MODEL"
 DATA = click.argument("data", nargs=-1, required=True, metavar="DATA...")
 
 
-class _Separator(click.ParamType[str]):
+class _Separator(ParamType[str]):
     """One character, or the name of one."""
 
     name = "character"
@@ -264,7 +274,7 @@ reading = together(
 READING = ("format", "on_error", "max_errors", "separator", "decimal", "encoding")
 
 
-class _Names(click.ParamType[list[str]]):
+class _Names(ParamType[list[str]]):
     """Names with commas between them, each checked."""
 
     name = "names"
@@ -290,7 +300,7 @@ def several(option: str, check: Callable[[str], str], text: str) -> Decorator:
     )
 
 
-class _Kinds(click.ParamType[list[tuple[str, str]]]):
+class _Kinds(ParamType[list[tuple[str, str]]]):
     """Columns, or patterns of them, and what they are.
 
     Examples
@@ -335,7 +345,7 @@ def _joined(
     return [each for some in value for each in some]
 
 
-class _Categories(click.ParamType[tuple[str, str | list[str]]]):
+class _Categories(ParamType[tuple[str, str | list[str]]]):
     """A column and how its categories become features."""
 
     name = "categories"

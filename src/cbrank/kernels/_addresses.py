@@ -96,7 +96,7 @@ def buffer_at(table):
     d, pair = table[FEATURES], (2,)
     return DenseBuffer(
         floats_at(table[BUFFER], (2, table[CAPACITY], d)),
-        floats_at(table[BUFFER + 1], (2, d)),
+        floats_at(table[BUFFER + 1], (4, d)),
         counts_at(table[BUFFER + 2], pair),
         counts_at(table[BUFFER + 3], pair),
         counts_at(table[BUFFER + 4], pair),
@@ -111,7 +111,7 @@ def copied_at(table, D, M):
     pair = (2,)
     return DenseBuffer(
         floats_at(table[COPIED], (2, slots_of(M), D)),
-        floats_at(table[COPIED + 1], (2, D)),
+        floats_at(table[COPIED + 1], (4, D)),
         counts_at(table[COPIED + 2], pair),
         counts_at(table[COPIED + 3], pair),
         counts_at(table[COPIED + 4], pair),
@@ -152,7 +152,7 @@ def readouts_at(table):
     slots = table[SLOTS]
     return Readouts(
         floats_at(table[LEVEL], (slots, READOUTS)),
-        floats_at(table[LEVEL + 1], (slots, READOUTS, 2)),
+        floats_at(table[LEVEL + 1], (slots, READOUTS, 3)),
         floats_at(table[LEVEL + 2], (slots, READOUTS)),
     )
 

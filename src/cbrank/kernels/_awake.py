@@ -114,10 +114,11 @@ def ring_of(buffer, places, width):
 @allocating_jit
 def buffer_of(buffer, places, width, slots):
     """Return a copy of a buffer with some columns and so many slots."""
-    rows, means = aligned(2 * slots, width).reshape(2, slots, width), aligned(2, width)
-    for label in range(2):
+    rows, means = aligned(2 * slots, width).reshape(2, slots, width), aligned(4, width)
+    for k in range(4):
         for i in range(places.size):
-            means[label, i] = buffer.means[label, places[i]]
+            means[k, i] = buffer.means[k, places[i]]
+    for label in range(2):
         for k in range(buffer.size[label]):
             slot = (buffer.oldest[label] + k) % buffer.came.shape[1]
             for i in range(places.size):

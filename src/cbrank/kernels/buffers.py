@@ -10,6 +10,10 @@ class began. A row and an earlier one of the other class then meet however rare 
 many rows of each class instead, those of the rarer class are older, and most pairs have an old row of it
 beside a new one of the other: what merely changes with time then seems to tell the classes apart.
 
+The mean of a class moves towards each of its rows (see ``prequential``). Values beyond the *bounds* of their
+column are left out: one missing value written as -3e38 would otherwise decide the mean. `bounded` finds the
+bounds by quantiles, so that no few rows can move them far.
+
 Here and in all other kernels rows are copied and summed element by element: an assignment to a slice,
 or `sum`, takes Numba seconds to compile.
 """
@@ -20,6 +24,12 @@ import numpy as np
 
 from cbrank.kernels._jit import jit
 from cbrank.kernels.random import uniform
+
+LOWER, UPPER = 2, 3  # rows of `means` that bound the values of a column
+BOUND = 1e154  # of columns of which nothing is known: larger numbers have squares that overflow
+# How many times the usual distance from the middle a value or a score may be away to be counted. Amounts
+# with long tails reach some hundreds, values that stand for missing ones a million and more.
+FOREIGN = 1024.0
 
 
 class Csr(NamedTuple):
@@ -34,7 +44,7 @@ class DenseBuffer(NamedTuple):
     """Two buffers of M dense rows."""
 
     rows: np.ndarray  # (2, M, d)
-    means: np.ndarray  # (2, d) of the latest rows of each class (see ``prequential``), or (2, 0)
+    means: np.ndarray  # (4, d) of the latest rows of each class and their bounds, or (4, 0)
     size: np.ndarray  # (2,) filled slots
     oldest: np.ndarray  # (2,) slot of the oldest row, where a sweep starts; 0 for the reservoir
     seen: np.ndarray  # (2,) rows of each class so far, those not kept included
@@ -65,7 +75,8 @@ def _counters(least: int, room: int, seed: int) -> tuple[np.ndarray, ...]:
 
 def empty_dense(least: int, room: int, n_features: int, seed: int, *, means: bool) -> DenseBuffer:
     """Make empty buffers for dense rows; `seed` is any positive 64-bit number."""
-    rows, mean_rows = np.zeros((2, room, n_features)), np.zeros((2, n_features if means else 0))
+    rows, mean_rows = np.zeros((2, room, n_features)), np.zeros((4, n_features if means else 0))
+    mean_rows[LOWER], mean_rows[UPPER] = -BOUND, BOUND
     return DenseBuffer(rows, mean_rows, *_counters(least, room, seed))
 
 
@@ -97,6 +108,53 @@ def filled(buffer: DenseBuffer | SparseBuffer) -> np.ndarray:
     """Say of each slot (2, M) whether it is filled."""
     slots = np.arange(buffer.came.shape[1])
     return (slots - buffer.oldest[:, None]) % slots.size < buffer.size[:, None]  # type: ignore[no-any-return]
+
+
+def bounded(buffer: DenseBuffer) -> np.ndarray:
+    """Return the class means of a buffer within the bounds that its rows give, and these bounds.
+
+    They are `FOREIGN` times as far from the median as nine in ten values are, of those that differ from it:
+    most values of a column may be 0. Where the median moves from block to block, they are wider by as much. Few
+    rows may have more than a tenth of outliers by chance, so that bounds get no more than twice as wide at a
+    time. A mean that is out of bounds, as after a first row that was, becomes the median.
+    """
+    rows, means = buffer.rows[filled(buffer)], buffer.means
+    if not means.size or not len(rows):
+        return means
+    known = means[UPPER] < BOUND
+    with np.errstate(over="ignore", invalid="ignore"):
+        middle = np.median(rows, axis=0)
+        radius = FOREIGN * (usual_distance(rows, middle) + _drift(middle, means, known))
+        radius = np.minimum(radius, np.where(known, means[UPPER] - means[LOWER], np.inf))
+        found = np.array([middle - radius, middle + radius])
+    before = (means[LOWER] < middle) & (middle < means[UPPER])  # for columns of one value
+    kept = np.where(known & before, means[LOWER:], [[-BOUND], [BOUND]])
+    usable = (radius > 0.0) & (np.abs(found).max(axis=0) < BOUND)
+    lower, upper = np.where(usable, found, kept)
+    within = (lower < means[:LOWER]) & (means[:LOWER] < upper)
+    return np.stack([*np.where(within, means[:LOWER], middle), lower, upper])
+
+
+def usual_distance(rows: np.ndarray, middle: np.ndarray) -> np.ndarray:
+    """Return the distance within which nine in ten values are that differ from the middle of a column, or 0."""
+    off = np.sort(np.abs(rows - middle), axis=0)
+    equal = (off == 0.0).sum(axis=0)
+    place = np.minimum(equal + 9 * (len(rows) - equal) // 10, len(rows) - 1)
+    return np.take_along_axis(off, place[None], axis=0)[0]  # type: ignore[no-any-return]
+
+
+def are_among(values: np.ndarray | float, scores: np.ndarray) -> np.ndarray:
+    """Say of values whether they are not far beyond all scores but a few."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        middle = np.median(scores, keepdims=True)
+        usual = usual_distance(scores[:, None], middle)
+        far = (np.abs(values - middle) > FOREIGN * usual) & (usual > 0.0)
+    return np.logical_not(far)
+
+
+def _drift(middle: np.ndarray, means: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Return how far the middle of each column has moved."""
+    return np.where(known, np.abs(middle - 0.5 * (means[LOWER] + means[UPPER])), 0.0)
 
 
 def with_room(

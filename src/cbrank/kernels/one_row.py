@@ -50,7 +50,6 @@ from cbrank.kernels.prequential import (
     MEMORY,
     Trail,
     _follow,
-    remember,
     say_both,
     witness,
 )
@@ -143,8 +142,6 @@ def _is_same(copied, buffer):
 def _copy_buffer(buffer, d, copied):
     for label in range(2):
         copied.seen[label] = buffer.seen[label]
-        for i in range(d):
-            copied.means[label, i] = buffer.means[label, i]
         room = buffer.came.shape[1]
         for k in range(buffer.size[label]):
             slot = (buffer.oldest[label] + k) % room
@@ -154,6 +151,13 @@ def _copy_buffer(buffer, d, copied):
                     copied.rows[label, place, i] = buffer.rows[label, slot, i]
     copied.least[0] = buffer.least[0]
     _copy_places(buffer, copied)
+
+
+@jit
+def _copy_means(buffer, d, copied):
+    for k in range(4):
+        for i in range(d):
+            copied.means[k, i] = buffer.means[k, i]
 
 
 @jit
@@ -261,13 +265,13 @@ def learn(address: int, label: int, may_end: bool) -> int:
         _copy_buffer(buffer, d, copied)
         for place in range(learners):
             _refresh(table, place)
+    _copy_means(buffer, d, copied)  # the end of a block gives them other bounds
     for place in range(learners):
         tally = model_at(table, place).tally
         learner = learner_at(table, place, floats_at(table[WORK + EACH * place], (D, D)), tally)
         own = Trail(held, origin, memory, said[place], tested, noted)
         say_both(own, 0, X[0], learner.mu, learner.lag, per_lag_of(tally), copied)
     trail = Trail(held, origin, memory, said[0], tested, noted)
-    remember(X[0], label, copied, trail)
     for place in range(learners):
         # Each stores the row anew, in the same slot: what a sweep meets is of the other class.
         _copy_places(buffer, copied)
@@ -308,9 +312,9 @@ def _anchor_of(table, place, readout, weights):
     number = counts_at(table[NUMBERS], (table[LEARNERS],))[place]
     level = floats_at(table[LEVEL], (table[SLOTS], READOUTS))[number, readout]
     if table[BY_MEANS]:
-        means = floats_at(table[BUFFER + 1], (2, table[FEATURES]))
+        means = floats_at(table[BUFFER + 1], (4, table[FEATURES]))
         return _anchor_by_means(means, weights, level)
-    centres = floats_at(table[LEVEL + 1], (table[SLOTS], READOUTS, 2))
+    centres = floats_at(table[LEVEL + 1], (table[SLOTS], READOUTS, 3))
     return _anchor_by_scores(centres[number, readout], level)
 
 

@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cbrank.kernels._jit import allocating_jit, jit, kernel
+from cbrank.kernels.buffers import FOREIGN, LOWER, UPPER
 from cbrank.kernels.calibration import (
     FARTHEST,
     TERMS,
@@ -32,6 +33,7 @@ from cbrank.kernels.calibration import (
 )
 
 SCORE, GAP = range(2)  # what is noted of a row and a readout
+TYPICAL = 2  # place in `centre`, after the two classes
 
 # Rows of a class that its mean remembers in a stream, and rows that the level of a readout and the
 # class means of scores do. Electricity prices want it short, weather does not mind.
@@ -42,10 +44,9 @@ _LEAST_UNIT = 0.5
 # Places are multiples of 1 / _FINEST, far coarser than the rounding of scores, which depends on how a
 # stream is cut into chunks: what is equal but for rounding is a tie, however rows come.
 _FINEST = 2.0**30
-# Units that a score is taken for at most in the mean of its class and in the level: a missing value of
-# -3e38 would outweigh all others for good. Where all scores move by more, the level follows in some rows.
+# Units that a score is taken for at most in the mean of its class and in the level. Where all scores move by
+# more, the level follows in some rows.
 _OUTLYING = 100.0
-_LARGEST_SQUARED = 1e154  # numbers from here on have squares that overflow
 _LARGEST = np.finfo(np.float64).max
 
 
@@ -74,7 +75,7 @@ class Readouts(NamedTuple):
     """What is known of the readouts of all learners (g, readouts)."""
 
     level: np.ndarray  # usual distance of scores from the midpoint
-    centre: np.ndarray  # (g, readouts, 2) means of the scores of each class
+    centre: np.ndarray  # (g, readouts, 3) means of the scores of each class, and a typical distance
     evidence: np.ndarray  # AUC of late blocks
 
 
@@ -88,10 +89,10 @@ def _rate(buffer, label, trail):
 
 @jit
 def remember(x, label, buffer, trail):
-    """Move the mean of a class towards a row, but for numbers that no pair can be learned from."""
+    """Move the mean of a class towards a row, but for values out of bounds."""
     means, rate = buffer.means, _rate(buffer, label, trail)
     for i in range(x.size):
-        if abs(x[i]) < _LARGEST_SQUARED:
+        if means[LOWER, i] < x[i] < means[UPPER, i]:
             means[label, i] = (1.0 - rate) * means[label, i] + rate * x[i]
 
 
@@ -200,6 +201,20 @@ _unit_of = jit(unit_from)
 
 
 @jit
+def _is_typical(distance, centre):
+    """Say whether a score this far from the midpoint is one of many; follow the typical distance.
+
+    It moves towards every distance by a factor of two at most: towards the median, whatever outliers there are.
+    """
+    typical = centre[TYPICAL]
+    if not 0.0 < distance < math.inf:
+        return distance == 0.0
+    bounded = min(max(distance, 0.5 * typical), 2.0 * typical)
+    centre[TYPICAL] = bounded if typical > 0.0 else distance
+    return typical == 0.0 or distance <= FOREIGN * typical
+
+
+@jit
 def _place(said, label, level, centre, seen, memory, by_scores):
     """Return where a note places its row, from the midpoint and in units; follow the classes.
 
@@ -212,11 +227,11 @@ def _place(said, label, level, centre, seen, memory, by_scores):
     place = (score - middle) / unit
     if not abs(place) < math.inf:
         place = 0.0
-    if abs(score - middle) < math.inf:
+    if _is_typical(abs(score - middle), centre):
         level[0] += (min(abs(place), _OUTLYING) * unit - level[0]) / min(memory, MEMORY)
-    if by_scores and abs(score) < math.inf:
-        off = (score - centre[label]) / unit
-        centre[label] += min(max(off, -_OUTLYING), _OUTLYING) * unit / min(seen + 1.0, memory)
+        if by_scores:
+            off = (score - centre[label]) / unit
+            centre[label] += min(max(off, -_OUTLYING), _OUTLYING) * unit / min(seen + 1.0, memory)
     return round(min(max(place, -FARTHEST), FARTHEST) * _FINEST) / _FINEST
 
 

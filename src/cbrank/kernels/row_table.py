@@ -35,7 +35,7 @@ READOUTS = 2
 def copies(n_features: int, capacity: int) -> list[np.ndarray]:
     """Return room for a copy of a buffer, as a ring, all zero, which no buffer is, and for a row."""
     D, counts = padded_length(n_features), [np.zeros(2, np.int64) for _ in range(3)]
-    rows, means, row = _aligned(2 * ring_slots(capacity), D), _aligned(2, D), _aligned(1, D)
+    rows, means, row = _aligned(2 * ring_slots(capacity), D), _aligned(4, D), _aligned(1, D)
     came, least = np.zeros((2, capacity), np.int64), np.zeros(1, np.int64)
     return [rows, means, *counts, np.zeros(1, np.uint64), came, least, row]
 

@@ -7,6 +7,7 @@ and a run that is killed and resumed would not end with the bytes of one that wa
 
 import functools
 import importlib
+import os
 import threading
 from typing import Any
 
@@ -17,13 +18,16 @@ class _OneThread:
     """A context manager that keeps BLAS to one thread while any Python thread is inside.
 
     threadpoolctl's own limits are restored by whoever leaves first; hence the count. An interrupt
-    on the way in or out must not leave BLAS at one thread for good.
+    on the way in or out must not leave BLAS at one thread for good, and neither must a fork while other
+    threads are inside.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._inside = 0
         self._before: list[tuple[Any, int]] = []
+        if hasattr(os, "register_at_fork"):  # Windows has no forks
+            os.register_at_fork(after_in_child=self._leave_in_child)
 
     def __enter__(self) -> None:
         with self._lock:
@@ -39,13 +43,20 @@ class _OneThread:
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._inside -= 1
+            self._inside = max(self._inside - 1, 0)  # 0 if this thread forked while inside
             if not self._inside:
                 try:
                     self._give_back()
                 except BaseException:  # interrupted half way: do it again, then raise
                     self._give_back()
                     raise
+
+    def _leave_in_child(self) -> None:
+        """Leave in place of threads that a forked process does not have."""
+        self._lock = threading.Lock()
+        if self._inside:
+            self._inside = 0
+            self._give_back()
 
     def _give_back(self) -> None:
         for library, threads in self._before:

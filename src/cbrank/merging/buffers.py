@@ -44,6 +44,10 @@ def merged(buffers: Sequence[Any], prior: Any, *, reservoir: bool) -> Any:
                 whole.came[label, slot] = before[place] + sources[place].came[label, old]
             for field in _OF_ROWS.intersection(whole._fields):
                 getattr(whole, field)[label, slot] = getattr(sources[place], field)[label, old]
+    if "means" in whole._fields:
+        whole.means[kernels.buffers.LOWER] = -kernels.buffers.BOUND
+        whole.means[kernels.buffers.UPPER] = kernels.buffers.BOUND
+        whole = whole._replace(means=kernels.buffers.bounded(whole))
     return kernels.buffers.latest(whole, int(whole.least[0]), capacity, reservoir=reservoir)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cbrank.kernels.buffers import are_among
 from cbrank.kernels.confidence import FullModel, SparseModel, averaged_mean
 from cbrank.merging.gaussians import variances
 from cbrank.rankers.halving import SLIGHT
@@ -114,11 +115,11 @@ def taken_over(
                 for (record, place), old, some in each_own
             ]
             moved = [
-                record.centre[place] + _moves(old, now, *some)
+                record.centre[place, :, :2] + _moves(old, now, *some)
                 for (record, place), old, some in each_own
             ]
             level[number] = np.average(far, axis=0, weights=weights)
-            centre[number] = np.average(moved, axis=0, weights=weights)
+            centre[number, :, :2] = np.average(moved, axis=0, weights=weights)
     return record._replace(level=level, centre=centre, evidence=evidence)
 
 
@@ -129,21 +130,34 @@ def _readouts(model: Any) -> tuple[Floats, Floats]:
 def _stretch(old: Any, new: Any, rows: Any) -> Floats:
     """Return by which factor scores of rows lie farther apart, by each readout: (readouts,)."""
     factors = np.ones(2)
-    for readout, weights in enumerate(zip(_readouts(old), _readouts(new), strict=True)):
-        with np.errstate(over="ignore", invalid="ignore"):
-            before, now = (np.std(rows @ each[: rows.shape[1]]) for each in weights)
-        if before > 0.0 and np.isfinite([before, now]).all():
-            factors[readout] = now / before
+    for readout in range(2):
+        before, now, among = _scores(old, new, rows, readout)
+        if among.any() and (spread := before[among].std()) > 0.0:
+            factors[readout] = now[among].std() / spread
     return factors
 
 
 def _moves(old: Any, new: Any, labels: NDArray[np.int64], rows: Any) -> Floats:
     """Return how far the mean score of rows of each class moves, by each readout: (readouts, 2)."""
     found = np.zeros((2, 2))
-    for readout, (before, now) in enumerate(zip(_readouts(old), _readouts(new), strict=True)):
-        with np.errstate(over="ignore", invalid="ignore"):
-            moved = rows @ (now - before)[: rows.shape[1]]
+    for readout in range(2):
+        before, now, among = _scores(old, new, rows, readout)
         for label in range(2):
-            if (labels == label).any() and np.isfinite(moved).all():
-                found[readout, label] = moved[labels == label].mean()
+            own = among & (labels == label)
+            if own.any():
+                found[readout, label] = (now[own] - before[own]).mean()
     return found
+
+
+def _scores(
+    old: Any, new: Any, rows: Any, readout: int
+) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    """Return scores of rows by two models, and which rows have none that is far beyond all others."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = np.array(
+            [rows @ _readouts(model)[readout][: rows.shape[1]] for model in (old, new)]
+        )
+    among = np.isfinite(scores).all(axis=0)
+    if among.any():
+        among &= are_among(scores[0], scores[0]) & are_among(scores[1], scores[1])
+    return *scores, among

@@ -15,7 +15,7 @@ from cbrank import kernels
 from cbrank.arrays import canonical, read_only, refuse_unsound
 from cbrank.estimator import check_random_state
 from cbrank.rankers import checks, record
-from cbrank.rankers.parts import to_its_end, uninterrupted
+from cbrank.rankers.parts import assign, to_its_end, uninterrupted
 from cbrank.rankers.state import Stateful
 
 DENSE_BLOCK = 2**20  # numbers of a sparse matrix made dense at a time: 8 MiB
@@ -534,7 +534,12 @@ class Ranker(Stateful):
     def _end_block(self) -> None:
         """Measure the block, which is full, and begin another that the weights of now will test."""
         measured = record.measured(self._record, self._numbers())
-        self._record = record.next_block(measured, self._weights(), self._origin(), 1)
+        view = self._bounded()
+        after = record.next_block(measured, view._weights(), view._origin(), 1)
+        calls = [(setattr, self, "_record", after)]
+        if after.origin.size:
+            calls.append(assign(self._buffer.means, view._buffer.means))
+        uninterrupted(calls)
 
     @property
     def diverged_(self) -> bool:

@@ -451,6 +451,7 @@ class CBRanker(Ranker):
             )
         other._model = models[numbers[0]]
         other._intercept = None
+        other._buffer = other._bounded()._buffer
         other._record = record.next_block(
             other._record, other._weights(), other._origin(), len(other._learners())
         )

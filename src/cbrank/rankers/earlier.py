@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cbrank import kernels
 from cbrank.rankers import record
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def take_up(ranker: "Stateful") -> None:
             scores = rows @ weights
             centre = np.array([scores[labels == label].mean() for label in range(2)])
             if np.isfinite(centre).all():
-                held.centre[learner, readout] = centre
+                held.centre[learner, readout, :2] = centre
                 held.level[learner, readout] = np.abs(scores - centre.mean()).mean()
         weights, anchor = ranker._weights(), ranker._served_anchor()
         places = (ranker._scores(rows) - anchor.middle) / anchor.unit
@@ -115,11 +116,11 @@ def _halving(arrays: Arrays, learners: int) -> Arrays:
 
 def _means(arrays: Arrays, n_features: int) -> NDArray[np.float64]:
     """Return the means of the buffered rows of each class."""
-    means = np.zeros((2, n_features))
+    means = kernels.buffers.empty_dense(1, 1, n_features, 1, means=True).means
     rows, size = arrays["buffer.rows"], arrays.get("buffer.size")
     if (
         rows.ndim == 3
-        and rows.shape[::2] == means.shape
+        and rows.shape[::2] == (2, n_features)
         and size is not None
         and size.shape == (2,)
     ):

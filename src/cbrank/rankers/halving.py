@@ -189,11 +189,16 @@ def _neighbours_first(halving: Halving, order: Places) -> Places:
 def end_block(ranker: "CBRanker") -> None:
     """Measure the block of a ranker; choose who leads, who leaves, and what is served from now on."""
     measured = record.measured(ranker._record, ranker._numbers())
+    view = ranker._bounded()
+    calls: list[Any] = []
+    if measured.origin.size:
+        calls.append(assign(ranker._buffer.means, view._buffer.means))
     halving: Halving | None = getattr(ranker, "_halving", None)
     if halving is None:
-        after = _next(ranker, measured, None, ranker._learners())
+        after = _next(view, measured, None, ranker._learners())
         buffer = _buffer(ranker, record.shuffled(measured))
-        uninterrupted([(ranker.__dict__.update, {"_record": after, "_buffer": buffer})])
+        new: dict[str, Any] = {"_record": after, "_buffer": buffer}
+        uninterrupted([*calls, (ranker.__dict__.update, new)])
         return
     models = dict(ranker._learners())
     order = ranked(halving, measured.evidence, ranker._readouts())
@@ -207,18 +212,17 @@ def end_block(ranker: "CBRanker") -> None:
             halving.C[halving.forgetful] = min(halving.C[leader], _LARGEST_OF_FORGETFUL)
         measured = like(measured, halving.forgetful, leader)
         kept = np.append(kept, halving.forgetful)
-    new: dict[str, Any] = {"_buffer": _buffer(ranker, _is_steady(measured, halving, leader))}
-    calls: list[Any] = []
+    new = {"_buffer": _buffer(ranker, _is_steady(measured, halving, leader))}
     if set(kept.tolist()) == set(halving.alive.tolist()):
         alive, place = halving.alive.copy(), int(np.flatnonzero(halving.alive == leader)[0])
         alive[[0, place]] = alive[[place, 0]]
-        calls = _exchange(ranker._model, models[leader]) if place else []
+        calls += _exchange(ranker._model, models[leader]) if place else []
     else:
         alive = kept
         new["_others"] = stack([models[number] for number in kept[1:].tolist()], ranker._model)
         if leader != halving.alive[0]:
             new["_model"] = type(ranker._model)(*(array.copy() for array in models[leader]))
-    new["_record"] = _next(ranker, measured, halving, [(n, models[n]) for n in alive.tolist()])
+    new["_record"] = _next(view, measured, halving, [(n, models[n]) for n in alive.tolist()])
     new["_halving"] = halving._replace(alive=alive)
     uninterrupted([*calls, (ranker.__dict__.update, new)])
 

@@ -72,7 +72,7 @@ def begin(n_features: int, learners: int, alive: int, readouts: int, *, means: b
         np.zeros(SHORTEST, np.int64),
         np.zeros(2, np.int64),
         np.zeros(shape),
-        np.zeros((*shape, 2)),
+        np.zeros((*shape, 3)),
         np.full(shape, 0.5),
         np.zeros((2, kernels.calibration.SHAPE_KNOTS)),
         np.array([0.0, 1.0, 0.0, 0.0]),

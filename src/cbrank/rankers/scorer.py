@@ -204,6 +204,13 @@ class LinearScorer(ClassifierMixin, Estimator, metaclass=ABCMeta):
             raise ValueError(f"There are {weights.size} weights, and means of {means.shape[1]}.")
         return Anchor(*kernels.scores.anchor(means, weights, centre, level))
 
+    def _bounded(self) -> Self:
+        """Return a view of the ranker whose class means are within the bounds of its buffered rows."""
+        view = self._of_now()
+        if self._record.origin.size:
+            view._buffer = self._buffer._replace(means=kernels.buffers.bounded(self._buffer))
+        return view
+
     def _origin(self) -> NDArray[np.float64]:
         """Return the midpoint of the class means, if there are any."""
         if not self._record.origin.size:
@@ -313,7 +320,9 @@ class LinearScorer(ClassifierMixin, Estimator, metaclass=ABCMeta):
         """Return the intercept after a fit, by the scores of its rows.
 
         The best threshold on few rows is a matter of chance. So a balanced one is where the honest
-        curve puts it, unless the rows themselves speak against that by more than a standard error.
+        curve puts it, unless the rows themselves speak against that by more than a standard error. Neither is
+        a threshold taken that only tells rows apart whose scores are far beyond those of all others: in
+        numbers as large, all other scores would be the same.
         """
         if not np.isfinite(scores).all():
             return 0.0
@@ -323,17 +332,18 @@ class LinearScorer(ClassifierMixin, Estimator, metaclass=ABCMeta):
         balanced, costs = self.operating_point == "balanced", self._costs(seen)
         share = 0.5 if balanced else None
         best = operating_point_of(positive, scores, weights, costs[0], costs[1], share)
+        honest = self._intercept_at(seen.astype(np.float64), seen)
         if balanced:
-            intercept = self._intercept_at(seen.astype(np.float64), seen)
-            called = scores + intercept > 0.0
+            called = scores + honest > 0.0
             gain = np.array([best.fpr, best.tpr]) - [
                 np.average(called[positive == label], weights=weights[positive == label])
                 for label in (False, True)
             ]
             error = np.sqrt((0.25 / seen).sum())
             if (costs / costs.sum() * [-2.0, 2.0]) @ gain <= error:
-                return intercept
-        return _below(best.threshold, scores)
+                return honest
+        found = _below(best.threshold, scores)
+        return found if kernels.buffers.are_among(-found, scores) else honest
 
     def _rows_of(self, buffer: Any) -> tuple[NDArray[np.int64], Any]:
         """Return the labels of a buffer's rows, and the rows, while another thread may fill it."""
