@@ -14,7 +14,7 @@ import click
 
 from cbrank.cli.errors import in_flags
 from cbrank.cli.files import check_outputs, refuse_overwriting
-from cbrank.cli.options import QUIET, READING, Decorator, together
+from cbrank.cli.options import QUIET, READING, Decorator, ParamType, together
 from cbrank.cli.progress import Reporter, interval_of, reporter, shown
 
 if TYPE_CHECKING:
