@@ -1,6 +1,7 @@
 # Every target makes its own environment in .venv; only Python 3.11+, pip and make are needed.
 PYTHON ?= python3
 VENV := .venv
+LOWEST := .venv-lowest
 BIN := $(VENV)/bin
 # Options of make bench, make streams, make beyond and make serving; make bench BENCH=--help tells them.
 BENCH ?= --out docs/bench
@@ -12,7 +13,7 @@ QUIETLY := $(BIN)/python -c 'import subprocess, sys; p = subprocess.run(sys.argv
 # Where this is set, each of the many processes that tests start would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint warm coverage docs bench streams beyond serving clean
+.PHONY: help demo test lint warm lowest coverage docs bench streams beyond serving clean
 
 help:  ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -32,12 +33,12 @@ $(VENV)/.user: pyproject.toml | $(VENV)/.pip
 
 $(VENV)/.bench: pyproject.toml | $(VENV)/.pip
 	@echo "Installing cbrank and its peers into $(VENV) ..."
-	@$(PIP) install --no-compile --editable '.[serve]' --group bench
+	@$(PIP) install --no-compile --editable '.[report,river,serve]' --group bench
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/.pip
 	@echo "Installing cbrank and what its checks need into $(VENV) (some minutes the first time) ..."
-	@$(PIP) install --no-compile --editable '.[report]' --group dev
+	@$(PIP) install --no-compile --editable '.[all]' --group dev
 	@touch $@ $(VENV)/.user
 
 demo: $(VENV)/.user  ## Run the paper's study on the embedded data sets and write report.html
@@ -63,6 +64,20 @@ test: $(VENV)/.dev  ## Run every check
 	@$(MAKE) --no-print-directory --jobs 2 warm lint
 	@$(BIN)/python -m pytest --quiet -r fE --numprocesses 2 --dist worksteal
 
+$(LOWEST)/.test: pyproject.toml
+	@echo "Installing cbrank and the lowest versions that it promises to work with into $(LOWEST) ..."
+	@$(PYTHON) -m venv --clear $(LOWEST)
+	@$(LOWEST)/bin/python -m pip -qq --disable-pip-version-check install uv
+	@$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct \
+		--editable '.[all]' --group test
+	@touch $@
+
+# Warnings are no errors here: the lowest versions warn of what the latest do not.
+lowest: $(LOWEST)/.test  ## Run the fast tests with the lowest promised version of every library
+	@$(LOWEST)/bin/python tests/tools/lowest.py
+	@NUMBA_CACHE_DIR=$(CURDIR)/$(LOWEST)/kernels $(LOWEST)/bin/python -m pytest --quiet -r fE -m "not slow" \
+		-o filterwarnings=default --numprocesses 2 --dist worksteal tests src README.md
+
 coverage: $(VENV)/.dev  ## Say which lines the tests leave out, but for kernels (their compiled code is unseen) and slow tests
 	@$(BIN)/python -m pytest --quiet -r fE -m "not slow" --numprocesses 2 --dist worksteal --cov --cov-report term
 
@@ -85,5 +100,5 @@ serving: $(VENV)/.bench  ## Set the server beside one that only echoes (10 minut
 	@$(BIN)/python -m benchmarks.serving $(SERVING)
 
 clean:  ## Remove everything that was made
-	@rm -rf $(VENV) demo report.html docs/_build docs/_rankers.md docs/api/generated docs/gallery build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
+	@rm -rf $(VENV) $(LOWEST) demo report.html docs/_build docs/_rankers.md docs/api/generated docs/gallery build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -52,9 +52,10 @@ def here(tmp_path, monkeypatch):
 
 
 def test_files_are_learned_apart_and_the_model_is_as_any_other(here, address):
-    out, err = call("train", "rows?.svm", "--C", "0.5", "--scheduler", address, "-o", "m")
+    line = "train", "rows?.svm", "--C", "0.5", "--scheduler", address, "-o", "m"
+    out, err = call(*line, "--in-order")
     assert out.startswith(
-        "Learned from 1,200 rows, 245 of them positive (20.42%), labelled '1', 7 features, C 0.5.\nAUC 0.9"
+        "Learned from 1,200 rows, in order, 245 of them positive (20.42%), labelled '1', 7 features, C 0.5.\nAUC 0.9"
     )
     assert err == ""
     model = Model.open("m")

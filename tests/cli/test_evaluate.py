@@ -372,7 +372,10 @@ def test_errors_are_one_sentence_and_exit_1(model, data, tmp_path):
     [
         (["--roc", "roc.bmp"], "roc.bmp must end in .png or .svg."),
         (["--html", "page.htm"], "page.htm must end in .html."),
-        (["--roc", "a.png", "--pr", "a.png"], "--roc and --pr would both be written to a.png."),
+        (
+            ["--roc", "a.png", "--pr", "a.png"],
+            "--roc and --pr would both be written to a.png: give two files.",
+        ),
         (["--at", "0"], "'0' is neither a number of rows nor a share such as 2%."),
         (["--at", "0.5"], "'0.5' is neither a number of rows nor a share such as 2%."),
         (["--at", "101%"], "'101%' is not a share of the whole: write it as 0.9 or 90%."),

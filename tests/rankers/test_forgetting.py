@@ -276,6 +276,7 @@ def test_the_command_line_forgets(tmp_path):
     table = np.column_stack([y, X])
     np.savetxt(data, table, "%g", ",", header=",".join(f"c{i}" for i in range(25)), comments="")
     learn = ["train", str(data), "--label", "c0", "--C", "0.1", "--scale", "none", "-o", model]
+    learn += ["--in-order"]
     told = CliRunner().invoke(main, [*learn, "--forgetting", "0.01"])
     assert told.exit_code == 0, told.output
     ranker, expected = cbrank.load(model), forgetful("full").partial_fit(X, y)

@@ -46,15 +46,18 @@ def readouts(ranker):
     return {0: [ranker.coef_[0]]}
 
 
+single = pytest.mark.parametrize("name", [name for name in RANKERS if "auto" not in name])
+
+
 @pytest.mark.parametrize("as_rows", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("name", [name for name in RANKERS if "auto" not in name])
+@single
 def test_what_a_single_learner_says_is_its_plain_reading(name, as_rows):
     X, y = real("svmguide3", 420, "standard")
     ranker = make(name).start(X.shape[1], np.array([0, 1]), sparse=as_rows is sparse.csr_array)
     both = isinstance(ranker, CBRanker)
     served = [int(bool(ranker.average))] if both else None
-    by_rows = ranker.takes_dense_rows()
-    honest = Honest(X.shape[1], [0], 1 + both, by_rows=by_rows, served=served)
+    by_rows, kept = ranker.takes_dense_rows(), ranker._buffer.came.shape[1]
+    honest = Honest(X.shape[1], [0], 1 + both, by_rows=by_rows, served=served, kept=kept)
     for place, (row, label) in enumerate(zip(X, y, strict=True)):
         weights = readouts(ranker)
         if place % 7 == 0:
@@ -111,7 +114,7 @@ class Mixture:
         }
         served = {True: [1], False: [0], "auto": [0, 1]}[average]
         by_rows = parameters["covariance"] == "full"
-        self.honest = Honest(width, range(10), 2, by_rows=by_rows, served=served)
+        self.honest = Honest(width, range(10), 2, by_rows=by_rows, served=served, kept=200)
         self.honest.learners = list(range(5))
         self.honest.handicap = {g: 0.00025 * self.likely[g] for g in range(5)}
         self.cuts = {512: 3, 1024: 2, 2048: 1}
@@ -151,7 +154,7 @@ class Mixture:
             self.likely[self.FORGETFUL] = abs(math.log2(forgetful.C) + 4)
             honest.handicap[self.FORGETFUL] = 0.00025 * self.likely[self.FORGETFUL]
             self.alone[self.FORGETFUL] = forgetful
-            for known in (honest.level, honest.centre, honest.auc):
+            for known in (honest.level, honest.centre, honest.typical, honest.auc):
                 known[self.FORGETFUL] = known[self.leader]
         honest.learners = sorted(choosing) + [self.FORGETFUL] * (self.FORGETFUL in self.alone)
         self.alone = {g: self.alone[g] for g in honest.learners}

@@ -7,6 +7,7 @@ kernels.prequential.
 
 import itertools
 import math
+from collections import deque
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import roc_auc_score
 
 FARTHEST = 20.0
+FOREIGN = 1024.0  # usual distances from the middle beyond which values and scores do not count
 
 
 def blocks(rows):
@@ -168,15 +170,19 @@ def shape(counts, curve):
 class Honest:
     """What a ranker says of rows before it learns from them, and what follows from it.
 
-    `by_rows` says whether the means of rows anchor scores, and not the means of scores.
+    `by_rows` says whether the means of rows anchor scores, and not the means of scores; `kept` are the
+    rows of each class in the buffer, which bound the values that count for the means.
     """
 
-    def __init__(self, width, learners, readouts, *, by_rows, served=None, shuffled=False):
+    def __init__(self, width, learners, readouts, *, by_rows, served=None, shuffled=False, kept=50):
         self.by_rows, self.shuffled, self.learners = by_rows, shuffled, list(learners)
         self.served = range(readouts) if served is None else served
         self.means, self.seen = np.zeros((2, width)), np.zeros(2, int)
         many = 1 + max(self.learners)
         self.level, self.centre = np.zeros((many, readouts)), np.zeros((many, readouts, 2))
+        self.typical = np.zeros((many, readouts))
+        self.bounds = [(-math.inf, math.inf)] * width
+        self.buffer = [deque(maxlen=kept), deque(maxlen=kept)]
         self.auc, self.auc_weight = np.full((many, readouts), 0.5), 0.0
         self.curve, self.held, self.end = Curve(shuffled), np.zeros(width), 32
         self.rows, self.history, self.parts = [], [], []
@@ -235,7 +241,10 @@ class Honest:
                 middle, unit = self.anchor(g, r, w)
                 place = float(np.clip((w @ x - middle) / unit, -FARTHEST, FARTHEST))
                 places[g, r] = round(place * 2**30) / 2**30
-                usual = unit * min(abs(w @ x - middle) / unit, 100.0)
+                distance = abs(w @ x - middle)
+                if not self.is_typical(g, r, distance):
+                    continue
+                usual = unit * min(distance / unit, 100.0)
                 self.level[g, r] += (usual - self.level[g, r]) / min(memory, 50.0)
                 if not self.by_rows:
                     off = (w @ x - self.centre[g, r, label]) / unit
@@ -245,9 +254,40 @@ class Honest:
         self.curve.learn(place, label)
         self.seen[label] += 1
         forget = 1 / (self.seen[label] if self.shuffled else min(self.seen[label], 50))
-        self.means[label] += forget * (x - self.means[label])
+        for column, (lower, upper) in enumerate(self.bounds):
+            if lower < x[column] < upper:
+                self.means[label, column] += forget * (x[column] - self.means[label, column])
+        self.buffer[label].append(x)
         self.rows.append((self.held @ x, label, place, places))
         return self.curve.rows == self.end
+
+    def is_typical(self, g, r, distance):
+        """Say whether a score is not far beyond all others, by the typical distance so far."""
+        before = self.typical[g, r]
+        if distance > 0 and before > 0:
+            self.typical[g, r] = np.clip(distance, before / 2, before * 2)
+        elif distance > 0:
+            self.typical[g, r] = distance
+        return before == 0 or distance <= FOREIGN * before
+
+    def bound(self):
+        """Find the bounds of each column by the rows in the buffer."""
+        rows = np.array([*self.buffer[0], *self.buffer[1]])
+        for column, (lower, upper) in enumerate(self.bounds):
+            middle = np.median(rows[:, column])
+            off = sorted(abs(value - middle) for value in rows[:, column] if value != middle)
+            known = upper < math.inf
+            if off:
+                drift = abs(middle - (lower + upper) / 2) if known else 0.0
+                radius = FOREIGN * (off[9 * len(off) // 10] + drift)
+                radius = min(radius, upper - lower) if known else radius
+                lower, upper = middle - radius, middle + radius  # noqa: PLW2901
+            elif not lower < middle < upper:
+                lower, upper = -math.inf, math.inf  # noqa: PLW2901
+            self.bounds[column] = lower, upper
+            for label in range(2):
+                if not lower < self.means[label, column] < upper:
+                    self.means[label, column] = middle
 
     def measure(self):
         """End a block: its AUC, the evidence for each readout, and the shape of the curve."""
@@ -272,6 +312,7 @@ class Honest:
 
     def begin(self, weights):
         """Begin a block, which is tested by what is served now."""
+        self.bound()
         self.held = self.serve(weights).w
         self.end += min(max(32, self.end // 8), 1024)
 

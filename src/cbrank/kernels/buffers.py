@@ -149,7 +149,7 @@ def are_among(values: np.ndarray | float, scores: np.ndarray) -> np.ndarray:
         middle = np.median(scores, keepdims=True)
         usual = usual_distance(scores[:, None], middle)
         far = (np.abs(values - middle) > FOREIGN * usual) & (usual > 0.0)
-    return np.logical_not(far)
+    return ~far  # type: ignore[no-any-return]
 
 
 def _drift(middle: np.ndarray, means: np.ndarray, known: np.ndarray) -> np.ndarray:
