@@ -311,7 +311,14 @@ def test_without_tokens_no_page_of_another_origin_is_served():
     client = Client()
     for origin in ("http://localhost:8000", "https://LOCALHOST:8000"):
         assert client.ask("POST", "/score", (HOST, TYPE, ("origin", origin)))[0] == 200
-    for origin in ("null", "", "http://localhost:3000", "http://evil.example", "http://localhost"):
+    for origin in (
+        "null",
+        "",
+        "file://localhost:8000",
+        "http://localhost:3000",
+        "http://evil.example",
+        "http://localhost",
+    ):
         assert client.ask("POST", "/score", (HOST, TYPE, ("origin", origin)))[0] == 403
     for kind in (
         "text/plain",

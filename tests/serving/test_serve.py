@@ -1,5 +1,6 @@
 """The command: who may, signals, HTTPS, and what is refused before anything is served."""
 
+import contextlib
 import os
 import select
 import signal
@@ -91,9 +92,9 @@ def test_tokens_https_and_signals(launcher, model, tmp_path):
     assert run("serve", "--check", tmp_path / "store").exit_code == 0
 
 
-def test_a_hangup_while_the_service_starts_does_not_end_it(tmp_path, model):
-    tokens = tmp_path / "tokens"
-    token(tokens, "score")
+@contextlib.contextmanager
+def started(model, folder, *options, **environment):
+    """Start the command itself; yield its process."""
     line = [
         sys.executable,
         "-m",
@@ -101,23 +102,30 @@ def test_a_hangup_while_the_service_starts_does_not_end_it(tmp_path, model):
         "serve",
         model,
         "--store",
-        tmp_path / "store",
+        folder / "store",
         "--port",
         "0",
     ]
-    environment = {
-        **os.environ,
-        "PYTHONMALLOC": "malloc",
-    }  # so that it is one process from the beginning
-    with subprocess.Popen(
-        [*line, "--tokens", tokens], stderr=subprocess.PIPE, text=True, env=environment
-    ) as process:
-        assert process.stderr is not None
+    given = {
+        name: value for name, value in os.environ.items() if name != "PYTHONMALLOC"
+    } | environment
+    process = subprocess.Popen([*line, *options], stderr=subprocess.PIPE, text=True, env=given)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_hangup_while_the_service_starts_does_not_end_it(tmp_path, model):
+    tokens = tmp_path / "tokens"
+    token(tokens, "score")
+    # With this variable it is one process from the beginning.
+    with started(model, tmp_path, "--tokens", tokens, PYTHONMALLOC="malloc") as process:
         status = Path(f"/proc/{process.pid}/status")
         while not is_ignored(status, signal.SIGHUP) and not is_caught(status, signal.SIGHUP):
             assert process.poll() is None
-        told = []
-        hangups = 0
+        told, hangups = [], 0
         while not any('"serving"' in line for line in told):
             process.send_signal(signal.SIGHUP)
             hangups += 1
@@ -128,8 +136,7 @@ def test_a_hangup_while_the_service_starts_does_not_end_it(tmp_path, model):
         assert hangups > 10
         assert '"tokens read again"' in process.stderr.readline()
         process.terminate()
-        process.stderr.read()
-        assert process.wait() == 0
+        assert process.wait(HANG) == 0
 
 
 def is_ignored(status, number):
@@ -145,27 +152,12 @@ def signals(status, name):
     return int(line.split()[1], 16)
 
 
-def test_a_service_keeps_no_more_memory_than_it_needs(tmp_path, model):
-    line = [
-        sys.executable,
-        "-m",
-        "cbrank",
-        "serve",
-        model,
-        "--store",
-        tmp_path / "store",
-        "--port",
-        "0",
-    ]
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONMALLOC"}
-    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True, env=environment) as process:
-        while '"serving"' not in process.stderr.readline():
-            assert process.poll() is None
-        told = Path(f"/proc/{process.pid}/environ").read_text().split("\0")
-        assert "PYTHONMALLOC=malloc" in told
-        process.terminate()
-        process.stderr.read()
-        assert process.wait() == 0
+def test_a_service_returns_memory_in_pages(tmp_path, model):
+    with started(model, tmp_path) as process:
+        while '"serving"' not in (line := process.stderr.readline()):
+            assert line
+        environment = Path(f"/proc/{process.pid}/environ").read_text().split("\0")
+        assert "PYTHONMALLOC=malloc" in environment
 
 
 def test_what_waits_is_answered_before_the_end(launcher, model, tmp_path):

@@ -204,7 +204,8 @@ def _refuse_strangers(scope: Scope, headers: Headers) -> None:
     if not is_loopback(host):
         raise Refused(403, "without tokens, the Host of a request must be localhost or 127.0.0.1.")
     origin = headers.get(b"origin")
-    if origin is not None and origin.partition(b"://")[2].lower() != host.lower():
+    own = (b"http://" + host.lower(), b"https://" + host.lower())
+    if origin is not None and origin.lower() not in own:
         raise Refused(403, _STRANGER)
     site = headers.get(b"sec-fetch-site")
     if site is not None and site not in _SAME_ORIGIN and not _is_link_to_page(scope, headers):
