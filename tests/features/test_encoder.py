@@ -613,10 +613,10 @@ def forged_states():
         yield arrays | Texts.of([*texts[:at], text, *texts[at + 1 :]]).arrays(), facts
     yield {**arrays, "text": np.full_like(arrays["text"], 0xFF)}, facts
     yield {**arrays, "ends": arrays["ends"][::-1].copy()}, facts
-    for at, value in ((0, 6), (0, -1), (0, 2), (1, 2), (2, -1), (2, 0), (3, 2**40), (5, -1)):
+    for at, number in ((0, 6), (0, -1), (0, 2), (1, 2), (2, -1), (2, 0), (3, 2**40), (5, -1)):
         # kind, whether it was asked for, rows and gaps of the first column; of the second
         ints = arrays["ints"].copy()
-        ints[at] = value
+        ints[at] = number
         yield {**arrays, "ints": ints}, facts
     for key, value in (
         ("columns", 3),

@@ -33,7 +33,7 @@ def learned(columns, rows, **parameters):
 def test_the_header_does_not_grow_with_the_columns(rows, tmp_path):
     sizes = []
     for columns in (FEW, MANY):
-        asked = {name: "number" for name in rows_of(columns, 1)[0]}
+        asked = dict.fromkeys(rows_of(columns, 1)[0], "number")
         ranker, X = learned(columns, rows, kinds=asked)
         cbrank.save(ranker, tmp_path / "model")
         sizes.append(header_of(tmp_path / "model"))
@@ -110,7 +110,7 @@ def test_a_file_of_too_many_columns_is_refused_by_its_header(narrow, tmp_path):
     path = tmp_path / "x.csv"
     path.write_text(",".join(f"c{at}" for at in range(FEW + 1)) + ",y\n" + "no row\n")
     model = Model(AdditiveRanker(), None, TableColumns("y"))
-    with pytest.raises(ValueError, match="has 21 columns to learn from; .* may have 20 at most"):
+    with pytest.raises(ValueError, match=r"has 21 columns to learn from; .* may have 20 at most"):
         next(iter(Run(model, [str(path)])))
     path.write_text(path.read_text().replace("no row", "1," * (FEW + 1) + "1"))
     dropped = Model(AdditiveRanker(), None, TableColumns("y", kinds={"c1*": "drop"}))
@@ -133,6 +133,14 @@ def test_what_memory_will_not_hold_is_refused(parameters, message, monkeypatch):
     with pytest.raises(ValueError, match=message):
         ranker.partial_fit(*rows_of(MANY, 4))
     assert not ranker.__sklearn_is_fitted__()
+
+
+def test_a_file_that_memory_will_not_serve_is_refused_when_it_is_used(monkeypatch):
+    X, y = rows_of(MANY, 4)
+    opened = restore("model", *gather(model=AdditiveRanker().partial_fit(X, y)))
+    monkeypatch.setattr("cbrank.rankers.memory._available_bytes", lambda: 2.0**18)
+    with pytest.raises(ValueError, match="200 columns, of which 200 rows"):
+        opened.decision_function(X)
 
 
 def test_too_many_pairs_to_cross_are_refused():

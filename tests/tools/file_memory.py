@@ -53,7 +53,7 @@ def rows_for(model):
     indptr = np.arange(5) * places.size
     data = np.tile([1.0, -2.0, 0.5][: places.size], 4)
     rows = sparse.csr_array((data, np.tile(places, 4), indptr), shape=(4, width))
-    dense = width <= 5000
+    dense = width <= 5000 or model.TAKES_TABLES
     return rows.toarray() if dense else rows, model.classes_[[0, 1, 1, 0]]
 
 

@@ -16,8 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-import cbrank
-
+AGAIN = "import cbrank; cbrank.save(cbrank.load({!r}), {!r})"
 PLAIN = ["--scale", "standard", "--covariance", "diagonal"]
 
 
@@ -34,8 +33,8 @@ def write(path, columns, rows):
 
 
 def measured(*line):
-    """Run a command; return its exit code, what it said, its seconds of processor and its peak in MiB."""
-    command = [sys.executable, "-m", "cbrank", *map(str, line)]
+    """Run Python; return its exit code, what it said, its seconds of processor and its peak in MiB."""
+    command = [sys.executable, *map(str, line)]
     with tempfile.TemporaryFile("w+") as said:
         done = subprocess.Popen(command, stdout=said, stderr=said)
         _, status, spent = os.wait4(done.pid, 0)
@@ -53,22 +52,23 @@ def try_table(folder, columns, rows, options, refused):
         write(table, columns, rows)
     name = f"{columns:,} x {rows}{', plain numbers' if options else ''}"
     begin = time.perf_counter()
-    code, said, seconds, peak = measured(
-        "train", table, "--label", "y", "-o", model, "--quiet", *options
-    )
+    train = "train", table, "--label", "y", "-o", model, "--quiet", *options
+    code, said, seconds, peak = measured("-m", "cbrank", *train)
     if code:
-        assert said.startswith("Error: ") and said.count("\n") == 1, said
+        assert said.startswith("Error: "), said
+        assert said.count("\n") == 1, said
         assert time.perf_counter() - begin < refused, said
         print(f"{name}: {said.strip()}")
         return
     told = [f"train {seconds:.0f} s, {peak:,.0f} MiB, a file of {model.stat().st_size >> 20:,} MiB"]
     for line in (("score", model, table), ("evaluate", model, table), ("inspect", model)):
-        code, said, seconds, peak = measured(*line)
+        code, said, seconds, peak = measured("-m", "cbrank", *line)
         assert code == 0, said
         told.append(f"{line[0]} {seconds:.0f} s, {peak:,.0f} MiB")
+    code, said, seconds, peak = measured("-c", AGAIN.format(str(model), str(folder / "again")))
+    assert code == 0, said
+    told.append(f"load and save {seconds:.0f} s, {peak:,.0f} MiB")
     print(f"{name}: {'; '.join(told)}")
-    cbrank.save(cbrank.load(model), folder / "again")
-    assert (folder / "again").stat().st_size > 0
 
 
 def main():

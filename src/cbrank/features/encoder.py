@@ -23,7 +23,6 @@ _FIRST, _BLOCK = 256, 1024  # rows that `partial_fit` learns from at a time
 _FIRST_OF_ALL = 512  # rows of the first block of `fit`
 _MOST_PIECES = 1024
 _WAITING = "waiting."
-_COUNTS = {"columns": 1, "pieces": 1, "max_categories": 1, "settled": 0}  # in a file, and the least
 
 
 class TableEncoder(Owner, TransformerMixin, Estimator):
@@ -630,17 +629,17 @@ class TableEncoder(Owner, TransformerMixin, Estimator):
         >>> TableEncoder.from_state(*encoder.get_state()).get_feature_names_out()
         array(['city=Oslo', 'city=Bergen'], dtype=object)
         """
-        named, counts = facts.get("named"), [facts.get(name) for name in _COUNTS]
-        if (
-            type(named) is not bool
-            or not all(
-                type(count) is int and count >= least
-                for count, least in zip(counts, _COUNTS.values(), strict=True)
-            )
-            or facts["columns"] > MOST_TABLE_COLUMNS
-        ):
-            raise ValueError("its TableEncoder makes no sense")
-        columns, pieces, most, settled = counts
+        match facts:
+            case {
+                "columns": int(columns),
+                "named": bool(named),
+                "pieces": int(pieces),
+                "max_categories": int(most),
+                "settled": int(settled),
+            } if 1 <= columns <= MOST_TABLE_COLUMNS and min(pieces, most) >= 1 and settled >= 0:
+                pass
+            case _:
+                raise ValueError("its TableEncoder makes no sense")
         own, rows = dict[str, NDArray[Any]](), dict[str, NDArray[Any]]()
         for name, array in arrays.items():
             (rows if name.startswith(_WAITING) else own)[name.removeprefix(_WAITING)] = array
@@ -655,6 +654,12 @@ class TableEncoder(Owner, TransformerMixin, Estimator):
                 raise ValueError("the waiting rows of its TableEncoder do not fit")
             encoder._waiting = [table]
         return encoder
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return a twin with the same array of names, which is long and never changed."""
+        if (names := vars(self).get("feature_names_in_")) is not None:
+            memo[id(names)] = names
+        return super().__deepcopy__(memo)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_encoding")

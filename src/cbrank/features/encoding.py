@@ -45,6 +45,7 @@ _CONVINCING = 128  # cells of a block that can show a decision to be wrong
 # its own: where columns are few, such a column has so many times the pieces.
 _FEW_COLUMNS, _FINER = 32, 4
 _CELLS = 2**20  # numbers encoded at a time, so that memory stays within bounds
+_FEW_ROWS = 16  # encoded at a time however wide they are: columns are looked at one by one
 _KINDS = ("", *KINDS)  # as numbers in a model file
 _PHRASES = {"number": "a number", "word": "a word", "time": "a time", "text": "free text"}
 
@@ -350,7 +351,7 @@ class _Plan:
         self.products: Any = None
 
     def encoded(self, table: Table, width: int) -> csr_array:
-        rows = max(1, _CELLS // max(1, len(self.pieces.features)))
+        rows = max(_FEW_ROWS, _CELLS // max(1, len(self.pieces.features)))
         if len(table) <= rows:
             return self._encoded(table, width)
         parts = [

@@ -146,9 +146,9 @@ class Effects:
         return typical
 
     def _all_terms(self) -> Iterator[Term]:
-        columns = self._encoder.known()
-        for column, (known, own) in enumerate(zip(columns, self._by_owner(), strict=True)):
-            name = self._names[column]
+        by_owner = self._by_owner()
+        for column, known in enumerate(self._encoder.known()):
+            own, name = by_owner[column], self._names[column]
             if isinstance(known, TimeColumn):
                 for part in known.parts:
                     places = np.array([*part.features.values(), part.other], np.int64)
@@ -194,9 +194,9 @@ class Effects:
         if isinstance(column, str) and column not in self._columns and column in self._named:
             return self._named[column]
         name = self._names[self._place(column)]
-        term = self._named.get(name)
-        if term is not None and term.kind != "cross":
-            return term
+        found = self._named.get(name)
+        if found is not None and found.kind != "cross":
+            return found
         kind = self._encoder.kinds_[name]
         why = "has had no value so far" if kind == "empty" else "is left out"
         raise ValueError(f"Column {name!r} {why}, so it adds nothing to scores.")
