@@ -20,6 +20,7 @@ from tables import run
 
 import cbrank
 from cbrank import kernels
+from cbrank.features.table import MOST_TABLE_COLUMNS
 from cbrank.modelfile import ModelFileError, gather, restore, write
 from cbrank.streams import Columns, FileMark, Position, StreamScaler, open_stream
 from cbrank.streams.categories import Met
@@ -479,6 +480,15 @@ def test_a_full_covariance_takes_a_few_times_its_size(folder):
         cbrank.save(make("cbr", buffer_size=1).partial_fit(rows, [0, 1]), folder / name)
     uses = ["open", "score", "learn", "inspect", "export", "merge"]
     assert_within(uses, folder / "full", folder / "small", folder / "rows.svm")
+
+
+@pytest.mark.slow
+@needs_memory
+def test_a_table_of_the_most_columns_takes_a_few_times_its_size(folder):
+    for name, width in (("widest", MOST_TABLE_COLUMNS), ("narrow", 4)):
+        ranker = cbrank.AdditiveRanker(pieces=1, C=0.1, buffer_size=2)
+        cbrank.save(ranker.partial_fit(np.ones((2, width)), [0, 1]), folder / name)
+    assert_within(["open"], folder / "widest", folder / "narrow", folder / "rows.csv")
 
 
 @needs_memory

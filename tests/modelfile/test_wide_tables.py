@@ -135,6 +135,14 @@ def test_what_memory_will_not_hold_is_refused(parameters, message, monkeypatch):
     assert not ranker.__sklearn_is_fitted__()
 
 
+def test_a_file_that_memory_will_not_serve_is_refused_when_it_is_used(monkeypatch):
+    X, y = rows_of(MANY, 4)
+    opened = restore("model", *gather(model=AdditiveRanker().partial_fit(X, y)))
+    monkeypatch.setattr("cbrank.rankers.memory._available_bytes", lambda: 2.0**18)
+    with pytest.raises(ValueError, match="200 columns, of which 200 rows"):
+        opened.decision_function(X)
+
+
 def test_too_many_pairs_to_cross_are_refused():
     X, y = rows_of(2, 4)
     with pytest.raises(ValueError, match="`crosses` has 4,097 pairs, of at most 4,096"):

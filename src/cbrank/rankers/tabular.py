@@ -508,6 +508,7 @@ class TabularRanker(CBRanker):
         key = "provisional", view._encoder.n_features_in_, count, parameters
         with self._own.lock:
             if self._own.served is None or self._own.served[0] != key:
+                self._refuse_too_wide(view._encoder.n_features_in_)  # it may come from a file
                 twin = object.__new__(type(self))
                 twin.__dict__.update(view.__dict__)
                 twin._own = type(self._own)()
