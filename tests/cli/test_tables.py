@@ -75,7 +75,7 @@ def learned(path="x.model"):
     """Return the arrays of a model and what it knows, but not of the files it learned from."""
     arrays, facts = modelfile.read(path)
     facts.pop("last_run", None)
-    facts["columns"].pop("decimal", None)
+    facts["columns"]["facts"].pop("decimal", None)
     return {name: array.tobytes() for name, array in arrays.items()}, facts
 
 

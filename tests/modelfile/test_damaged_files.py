@@ -168,8 +168,8 @@ FORGERIES = {
     "classes of no order": (change({"array": ["|O", [1, "a"]]}, "model", "classes"), "in order"),
     "an intercept of no number": (change({"float": "nan"}, "model", "intercept"), "intercept is not"),
     "features of no number": (change(-1, "model", "n_features"), "no ranker of -1 features"),
-    "features it has not": (change(3, "model", "n_features"), "should be float64 of shape (2, 3)"),
-    "huge features": (change(HUGE, "model", "n_features"), "of shape (2, 1000000000000)"),
+    "features it has not": (change(3, "model", "n_features"), "should be float64 of shape (4, 3)"),
+    "huge features": (change(HUGE, "model", "n_features"), "of shape (4, 1000000000000)"),
     "a huge buffer": (
         change(HUGE, "model", "began_with", "buffer_size"), "of shape (2, 1000000000000",
     ),
@@ -255,7 +255,7 @@ def test_places_beyond_a_sparse_buffer_are_refused(field, number, dtype, files):
 def test_names_that_do_not_fit_are_refused(tmp_path):
     frame = pd.DataFrame({"a": [1.0, 2.0], "b": [0.0, 1.0]})
     data = bytes_of(CBRanker().partial_fit(frame, [0, 1]), tmp_path)
-    for name, number, reason in [("ends", 1, "names are not"), ("text", 255, "decode")]:
+    for name, number, reason in [("ends", 1, "names are not"), ("text", 255, "not UTF-8")]:
         edit = fill(f"model.names.{name}", number, np.int64 if name == "ends" else np.uint8)
         with pytest.raises(ModelFileError, match=reason):
             opened(put_together(*edit(*take_apart(data))))
