@@ -356,5 +356,7 @@ def test_tables_share_knots_and_rank_as_in_memory(client, tmp_path):
         DaskRanker(AdditiveRanker(), client=client).fit([path])
     ranker = DaskRanker(AdditiveRanker(random_state=0), client=client)
     ranker.fit(Files([path, path], TableColumns("label")))
-    assert ranker.score(frame[2000:6000], y[2000:6000]) > 0.85
+    test = frame[2000:6000], y[2000:6000]
+    alone = AdditiveRanker(random_state=0).fit(frame[:2000], y[:2000])
+    assert ranker.score(*test) > alone.score(*test) - 0.02  # orders of few rows differ by as much
     assert ranker.partial_fit(path).n_seen_.sum() == 6000
