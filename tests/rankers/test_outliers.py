@@ -66,8 +66,8 @@ def test_outliers_spoil_no_other_row(way, which):
         WAYS[way],
         0.1 if way == "merged" else 0.05,
     )  # its weights, not its intercept, suffer
-    rankers = [learn(rows[:LEARNED], y[:LEARNED]) for rows in (hostile, X)]
-    assert_serves(*rankers, X, y, less)
+    ranker, ordinary = (learn(rows[:LEARNED], y[:LEARNED]) for rows in (hostile, X))
+    assert_serves(ranker, ordinary, X, y, less)
 
 
 @pytest.mark.parametrize("value", [1e9, -1e20, 1e100, 1e153, 1e308])
