@@ -5,5 +5,7 @@
 * ``servers``: models to serve, the server and the echo, each in a process of its own
 * ``echo``: the endpoint that only echoes, on the same stack
 * ``measuring``: requests of a kind, their rates, and the ratios
+* ``traffic``: a file as requests, with labels that follow; ``sending`` sends them
+* ``load``: a file as traffic for any server, ``python -m benchmarks.serving.load --help``
 * ``soak``: mixed load for minutes, and whether memory, latency and store stay flat
 """

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from benchmarks.serving.sending import Answer, Request, Sender, Target
 from benchmarks.serving.servers import Server
+from benchmarks.serving.traffic import Row, open_traffic, rows_of
 from cbrank.features.table import Table
-from cbrank.serving.load import Row, open_traffic, rows_of
-from cbrank.serving.sending import Answer, Request, Sender, Target
 from cbrank.streams import open_stream
 from cbrank.training import Model
 

@@ -11,9 +11,17 @@ import click
 import numpy as np
 from scipy.special import stdtrit
 
+from benchmarks.serving.sending import Sender, Target
 from benchmarks.serving.servers import Server
-from cbrank.serving.load import Delay, Measured, Row, Traffic, milliseconds, open_traffic, rows_of
-from cbrank.serving.sending import Sender, Target
+from benchmarks.serving.traffic import (
+    Delay,
+    Measured,
+    Row,
+    Traffic,
+    milliseconds,
+    open_traffic,
+    rows_of,
+)
 
 # Rows wait for labels, and ids are known afterwards, for so long: much longer than labels take here,
 # and short enough that the store is as full as it gets when the minutes begin to count.

@@ -14,7 +14,7 @@ from fake_server import served
 from benchmarks.serving import __main__ as command
 from benchmarks.serving import servers, soak
 from benchmarks.serving.measuring import Bench, Compared, Kind, Stint
-from cbrank.serving.sending import Answer, Request
+from benchmarks.serving.sending import Answer, Request
 
 SCORE = Kind("/score", [b'{"rows":[{"age":1}]}', b'{"rows":[{"age":2}]}'])
 

@@ -34,9 +34,9 @@ def outcome_of(command, *arguments, **options):
     return outcome
 
 
-def call(*arguments, code=0, **options):
+def call(*arguments, code=0, command=main, **options):
     """Run a command; return its stdout and its stderr without what depends on the machine."""
-    result = outcome_of(main, *arguments, **options)
+    result = outcome_of(command, *arguments, **options)
     assert result.exit_code == code, result.output
     timed = re.compile(r"^(Note: compiling.*|.* rows/s, .*)\n", re.MULTILINE)
     return result.stdout, timed.sub("", result.stderr)

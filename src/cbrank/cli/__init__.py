@@ -21,7 +21,6 @@ COMMANDS = {
     "export": "Write a model as an ONNX file.",
     "replay": "Make a model from the labelled rows that a service has kept.",
     "token": "Make a token for the service.",
-    "load": "Send a file as traffic to a server, and time it.",
     "warmup": "Compile everything now, so that later starts are fast.",
     "datasets": "List, describe and fetch the paper's data sets.",
     "reproduce": "Run the paper's study and write its tables, figures and report.",

@@ -1,20 +1,20 @@
-"""``cbrank load``: a file as traffic for a server, timed."""
+"""A file as traffic for a server, timed: ``python -m benchmarks.serving.load URL FILE --label L``."""
 
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from cbrank.cli.files import refuse_closed_output
+from benchmarks.serving.sending import Sender, Target
+from benchmarks.serving.traffic import Delay, Traffic, open_traffic, rows_of
+from cbrank import tables
+from cbrank.cli.errors import in_one_sentence
 from cbrank.cli.learning import Stops
 from cbrank.cli.options import DATA, MOST, QUIET, READING, Duration, ParamType, reading
 from cbrank.cli.progress import JsonReporter, Pace, Reporter, reporter
-
-if TYPE_CHECKING:
-    from cbrank.serving.load import Delay, Traffic
-    from cbrank.streams import Stream
+from cbrank.streams import Stream
 
 
 class _Delay(ParamType["tuple[float, bool]"]):
@@ -36,7 +36,7 @@ class _Delay(ParamType["tuple[float, bool]"]):
         return Duration().convert(value, param, ctx), False
 
 
-@click.command(name="load")
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("url", metavar="URL")
 @DATA
 @click.option(
@@ -92,7 +92,8 @@ class _Delay(ParamType["tuple[float, bool]"]):
 @reading
 @click.option("--json", "as_json", is_flag=True, help="For machines: an object on each line.")
 @QUIET
-def command(url: str, data: tuple[str, ...], **options: Any) -> None:
+@in_one_sentence()
+def main(url: str, data: tuple[str, ...], **options: Any) -> None:
     """Send the rows of DATA to the server at URL, as `cbrank serve` runs it, and time the answers.
 
     Each row is scored, and kept by the server until its label is sent. At the end it prints how many
@@ -106,15 +107,12 @@ def command(url: str, data: tuple[str, ...], **options: Any) -> None:
 
     \b
     Examples:
-      cbrank load http://127.0.0.1:8000 today.csv --label clicked
-      cbrank load http://127.0.0.1:8000 today.csv --label clicked --rate 200 --delay 5s --exponential
-      cbrank load https://rank.example.org 'day*.parquet' --label clicked --seconds 60 --json
+      python -m benchmarks.serving.load http://127.0.0.1:8000 today.csv --label clicked
+      python -m benchmarks.serving.load http://127.0.0.1:8000 today.csv --label clicked \
+          --rate 200 --delay 5s --exponential
+      python -m benchmarks.serving.load https://rank.example.org 'day*.parquet' --label clicked \
+          --seconds 60 --json
     """  # noqa: D301
-    from cbrank.optional import need  # noqa: PLC0415
-
-    refuse_closed_output()
-    for module in ("httptools", "msgspec"):
-        need(module, "cbrank load", "serve")
     with reporter(options["quiet"], options["as_json"]) as report, Stops() as stops:
         facts, gone = _send(url, data, options, report, stops)
     if isinstance(report, JsonReporter):
@@ -133,9 +131,6 @@ def _send(
     url: str, data: tuple[str, ...], options: dict[str, Any], report: Reporter, stops: Stops
 ) -> tuple[dict[str, Any], str | None]:
     """Send the traffic; return what was measured, and why the server counts as gone, if it does."""
-    from cbrank.serving.load import Traffic, open_traffic, rows_of  # noqa: PLC0415
-    from cbrank.serving.sending import Sender, Target  # noqa: PLC0415
-
     target = Target.of(url, options["token"], options["ca"])
     limits = {name: options[name] for name in ("limit", "seconds") if options[name] is not None}
     how = {name: options[name] for name in READING}
@@ -159,9 +154,7 @@ def _send(
     return traffic.measured.facts(pace.seconds()), sender.gone
 
 
-def _delay(options: dict[str, Any]) -> "Delay | None":
-    from cbrank.serving.load import Delay  # noqa: PLC0415
-
+def _delay(options: dict[str, Any]) -> Delay | None:
     if options["no_labels"]:
         return None
     amount, in_rows = options["delay"]
@@ -171,12 +164,12 @@ def _delay(options: dict[str, Any]) -> "Delay | None":
 class _LoadPace(Pace):
     """Rows, bytes and time of traffic."""
 
-    def __init__(self, traffic: "Traffic", limits: dict[str, float]) -> None:
+    def __init__(self, traffic: Traffic, limits: dict[str, float]) -> None:
         self.traffic, self.limits = traffic, limits
         self.clock = time.monotonic
         self.began = self.clock()
 
-    def now(self, stream: "Stream") -> dict[str, Any]:
+    def now(self, stream: Stream) -> dict[str, Any]:
         """Return how far it is."""
         seconds, rows = self.seconds(), self.traffic.measured.rows
         return {
@@ -194,7 +187,7 @@ class _LoadPace(Pace):
     def reported(self) -> None:
         """Keep nothing: no number counts from the last report on."""
 
-    def _left_at(self, seconds: float, rows: int, stream: "Stream") -> float | None:
+    def _left_at(self, seconds: float, rows: int, stream: Stream) -> float | None:
         """Return the seconds that remain, by the limit that is reached first."""
         left = [self.limits["seconds"] - seconds] if "seconds" in self.limits else []
         if rows and "limit" in self.limits:
@@ -228,8 +221,6 @@ def _in_words(facts: dict[str, Any]) -> str:
     score         0.40  0.60  1.10   2.00  14.25
     AUC 0.8341 (0.8200 to 0.8500) of 20,000 scores, each given before its label was sent.
     """
-    from cbrank import tables  # noqa: PLC0415
-
     requests, labels = facts["requests"], facts["labels"]
     done = (
         f"{facts['rows']:,} rows scored in {facts['seconds']:,.1f} s, "
@@ -268,3 +259,7 @@ def _ranking(facts: dict[str, Any]) -> str:
         between = f" ({facts['auc_low']:.4f} to {facts['auc_high']:.4f})"
     when = ", each given before its label was sent" if facts["requests"]["learn"] else ""
     return f"AUC {facts['auc']:.4f}{between} of {facts['scores']:,} scores{when}."
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m benchmarks.serving.load")

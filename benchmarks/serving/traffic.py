@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 
+from benchmarks.serving.sending import Answer, Request
 from cbrank.features.table import Column, Table, Times, Words, is_gap_word, time_text
 from cbrank.metrics import auc_interval
-from cbrank.serving.sending import Answer, Request
 from cbrank.streams import Columns, TableColumns, open_stream
 from cbrank.streams.labels import canonical
 

@@ -1,5 +1,6 @@
-"""``cbrank load``: what it sends, when, and what it says of the answers."""
+"""A file as traffic: what is sent, when, and what is said of the answers."""
 
+import functools
 import json
 import os
 import shutil
@@ -19,11 +20,14 @@ import numpy as np
 from commands import TABLE, call, error, svmlight
 from fake_server import served
 
+from benchmarks.serving.load import main
+from benchmarks.serving.sending import Answer, Sender, Target
 from benchmarks.serving.servers import serve
+from benchmarks.serving.traffic import Delay, Row, Traffic, milliseconds, open_traffic, rows_of
 from cbrank.metrics import auc_interval
-from cbrank.serving.load import Delay, Row, Traffic, milliseconds, open_traffic, rows_of
-from cbrank.serving.sending import Answer, Sender, Target
 
+ROOT = Path(__file__).parents[2]
+send, refused = functools.partial(call, command=main), functools.partial(error, command=main)
 ROWS = [line.split(",") for line in TABLE.splitlines()[1:]]
 
 
@@ -36,7 +40,7 @@ def table(tmp_path, monkeypatch):
 
 
 def load(url, path, *options):
-    out, err = call("load", url, path, "--label", "clicked", "--json", *options)
+    out, err = send(url, path, "--label", "clicked", "--json", *options)
     return json.loads(out), err
 
 
@@ -97,7 +101,7 @@ def test_svmlight_text_goes_by_its_indices(tmp_path):
     path = tmp_path / "rows.svm"
     path.write_text(svmlight(40))
     with served() as server:
-        out, _ = call("load", server.url, path, "--delay", "0", "--json", "--connections", "1")
+        out, _ = send(server.url, path, "--delay", "0", "--json", "--connections", "1")
     first = path.read_text().splitlines()[0].split()
     assert server.of("/score")[0]["rows"] == [
         {index: float(value) for index, _, value in (cell.partition(":") for cell in first[1:])}
@@ -176,7 +180,7 @@ def test_a_connection_that_is_closed_after_its_answer_is_opened_again(table):
 
 def test_in_words(table):
     with served(disturb=lambda _, number: 429 if number == 1 else None) as server:
-        out, err = call("load", server.url, table, "--label", "clicked", "--rate", "3000")
+        out, err = send(server.url, table, "--label", "clicked", "--rate", "3000")
     assert "599 rows scored in " in out
     assert "Not answered as asked: 1 with 429." in out
     assert "Labels: 599 learned." in out
@@ -242,9 +246,9 @@ def test_a_real_server_serves_the_scores_of_the_model(tmp_path, monkeypatch):
     call("train", "some.csv", "--label", "y", "-o", "some.model")
     expected = json.loads(call("evaluate", "some.model", "rest.csv", "--json")[0])
     with serve(Path("some.model"), Path("some.store")) as server:
-        asked = "load", server.url, "rest.csv", "--label", "y", "--json"
-        still = json.loads(call(*asked, "--no-labels", "--rows-per-request", "7")[0])
-        learning = json.loads(call(*asked, "--delay", "20", "--connections", "3")[0])
+        asked = server.url, "rest.csv", "--label", "y", "--json"
+        still = json.loads(send(*asked, "--no-labels", "--rows-per-request", "7")[0])
+        learning = json.loads(send(*asked, "--delay", "20", "--connections", "3")[0])
     for name in ("auc", "auc_low", "auc_high"):
         assert still[name] == pytest.approx(expected[name], abs=1e-6)
     assert learning["labels"] == {"learned": 300}
@@ -265,7 +269,7 @@ def test_a_certificate_is_asked_for(table, tmp_path):
         server.socket = context.wrap_socket(server.socket, server_side=True)
         url = server.url.replace("http:", "https:")
         facts, _ = load(url, table, "--limit", "20", "--delay", "0", "--ca", tmp_path / "cert.pem")
-        told = error("load", url, table, "--label", "clicked")
+        told = refused(url, table, "--label", "clicked")
     assert facts["labels"] == {"learned": 20}
     assert "is not trusted" in told
     assert "give it by --ca." in told
@@ -276,28 +280,28 @@ def test_a_certificate_is_asked_for(table, tmp_path):
 
 def test_mistakes_are_told_in_a_sentence(table):
     gone = "http://127.0.0.1:9"
-    asked = "load", gone, table, "--label", "clicked"
-    assert "no server answers at 127.0.0.1:9" in error(*asked)
-    assert "is not the URL of a server" in error("load", "ftp://x", table, "--label", "clicked")
-    assert "no column 'missing'" in error("load", gone, table, "--label", "missing")
-    assert "which column is the label? Give --label." in error("load", gone, table)
+    asked = gone, table, "--label", "clicked"
+    assert "no server answers at 127.0.0.1:9" in refused(*asked)
+    assert "is not the URL of a server" in refused("ftp://x", table, "--label", "clicked")
+    assert "no column 'missing'" in refused(gone, table, "--label", "missing")
+    assert "which column is the label? Give --label." in refused(gone, table)
     with served(disturb=lambda *_: 200) as server:
-        told = error("load", server.url, table, "--label", "clicked")
+        told = refused(server.url, table, "--label", "clicked")
     assert "is not that of a cbrank service" in told
 
 
 def test_if_no_row_is_scored_it_has_failed(table, tmp_path):
     with served(disturb=lambda *_: 400) as server:
-        out, err = call("load", server.url, table, "--label", "clicked", code=1)
+        out, err = send(server.url, table, "--label", "clicked", code=1)
         assert "600 with 400.\nThe first with 400: no.\n" in out
         assert err == "Error: no row was scored.\n"
         (tmp_path / "empty.csv").write_text("age,clicked\n")
-        out, err = call("load", server.url, tmp_path / "empty.csv", "--label", "clicked")
+        out, err = send(server.url, tmp_path / "empty.csv", "--label", "clicked")
     assert err == "Note: there are no rows.\n"
 
 
 def test_a_server_that_goes_away_ends_it_with_what_was_measured(table, monkeypatch):
-    monkeypatch.setattr("cbrank.serving.sending._WITHOUT", 0.3)
+    monkeypatch.setattr("benchmarks.serving.sending._WITHOUT", 0.3)
     with served() as server:
         traffic = Traffic(rows_of(open_traffic([str(table)], "clicked")), rate=100.0, delay=None)
 
@@ -315,9 +319,11 @@ def test_a_server_that_goes_away_ends_it_with_what_was_measured(table, monkeypat
 
 def test_ctrl_c_prints_what_was_measured(table):
     with served() as server:
-        asked = [sys.executable, "-m", "cbrank", "load", server.url, str(table)]
+        asked = [sys.executable, "-m", "benchmarks.serving.load", server.url, str(table)]
         asked += ["--label", "clicked", "--rate", "50"]
-        process = subprocess.Popen(asked, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            asked, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         try:
             while len(server.log) < 10 and process.poll() is None:
                 time.sleep(0.01)
