@@ -1,21 +1,17 @@
 """``cbrank train --checkpoint``: runs that are stopped, killed or refused, and go on."""
 
 import errno
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
 
-import numpy as np
 import pytest
 from commands import CHUNK, call, error
-from make_compatibility import ASKED, FOLDER, trained_scores
-from make_compatibility import TABLE as TABLE_OF_BEFORE
 
 import cbrank
-from cbrank.training import Checkpoint, Every, Model, Run
+from cbrank.training import Model, Run
 from cbrank.training.file_lock import alone, lock_file
 
 SHUFFLED = ("--checkpoint", "c", "--every", "1")
@@ -286,20 +282,3 @@ def test_without_a_checkpoint_a_signal_says_that_nothing_is_kept(here, monkeypat
         "Stopped after 8,192 rows. Nothing is kept, since there is no --checkpoint.\n"
     )
     assert not (here / "m").exists()
-
-
-@pytest.mark.parametrize("folder", sorted(FOLDER.iterdir()), ids=lambda folder: folder.name)
-def test_models_and_checkpoints_of_earlier_versions_open_and_go_on(folder, here):
-    expected = json.loads((folder / "trained.json").read_text())
-    model = Model.open(folder / "trained.model")
-    scores = trained_scores(model) - model.ranker.intercept_  # version 0.1.0 had none
-    np.testing.assert_allclose(scores, expected, rtol=1e-9)
-    opened = Checkpoint(folder / "trained.ckpt", ASKED, Every()).open()
-    assert opened is not None
-    model, progress = opened
-    scores = trained_scores(model) - model.ranker.intercept_
-    np.testing.assert_allclose(scores, expected, rtol=1e-9)
-    assert (progress.weight_before, progress.auc_before) == (0.0, 0.0)
-    assert (progress.rows, progress.position.rows) == (4, 4)
-    (here / "rows.csv").write_bytes(TABLE_OF_BEFORE)
-    call("update", folder / "trained.model", "rows.csv", "-o", "m")

@@ -140,7 +140,12 @@ def text(wrong):
 
 HUGE = 10**12
 FORGERIES = {
-    "a later format": (change(FORMAT + 1, "format"), "has format 5, and this version of cbrank"),
+    "a later format": (
+        change(FORMAT + 1, "format"), "has format 5, and this version of cbrank reads format 4:",
+    ),
+    "an earlier format": (
+        change(FORMAT - 1, "format"), "has format 3, and this version of cbrank reads format 4:",
+    ),
     "no format": (change(None, "format"), "does not say its format"),
     "another class": (change("Exploit", "model", "class"), "'Exploit' is not known to this version"),
     "a class of elsewhere": (change("os.system", "model", "class"), "'os.system' is not known"),

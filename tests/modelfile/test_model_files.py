@@ -11,7 +11,6 @@ from forgery import bytes_of, opened, seen_by
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from learners import RANKERS, SPARSE, assert_same, make
-from make_compatibility import FOLDER, expected, models, rows
 from real_data import real
 from safetensors import safe_open
 from scipy import sparse
@@ -392,75 +391,3 @@ def test_what_a_file_cannot_hold_is_said(arrays, facts, sentence, path):
     with pytest.raises(ValueError, match=sentence):
         write(path, arrays, facts)
     assert not path.exists()
-
-
-# Earlier versions -------------------------------------------------------------------------------
-
-EARLIER = sorted(FOLDER.glob("*/*.cbrank"))
-
-
-@pytest.mark.parametrize("folder", sorted(FOLDER.iterdir()), ids=lambda folder: folder.name)
-def test_no_file_of_an_earlier_version_is_missing(folder):
-    written = json.loads((folder / "expected.json").read_text())
-    assert {file.stem for file in folder.glob("*.cbrank")} == written.keys()
-
-
-def test_every_kind_of_earlier_file_is_still_known():
-    assert {file.stem for file in EARLIER} <= {name for name, _ in models()}
-
-
-@pytest.mark.parametrize("file", EARLIER, ids=lambda file: f"{file.parent.name}-{file.stem}")
-def test_files_of_earlier_versions_open_and_go_on(file):
-    before = json.loads((file.parent / "expected.json").read_text())[file.stem]
-    model = cbrank.load(file)
-    fitted, now = model._intercept is not None, expected(model)
-    assert now["classes"] == before["classes"]
-    for when in ("", "later_"):  # version 0.1.0 had no intercept
-        scores = np.array(now[f"{when}scores"]) - now[f"{when}intercept"]
-        if "auto" in file.stem and when:  # it chose by another measure: any learner may lead
-            learners = [rows()[0] @ weights for _, _, weights in model._readout_weights()]
-            scores = min(learners, key=lambda own: np.abs(own - before["later_scores"]).max())
-        np.testing.assert_allclose(scores, before[f"{when}scores"], rtol=1e-9, atol=1e-12)
-    if fitted:
-        assert -now["intercept"][0] == pytest.approx(float(before["threshold"]), rel=1e-9)
-
-
-@pytest.mark.parametrize("file", EARLIER, ids=lambda file: f"{file.parent.name}-{file.stem}")
-def test_files_of_earlier_versions_give_probabilities_of_their_buffered_rows(file):
-    model = cbrank.load(file)
-    labels, held = model.buffered_rows()
-    scores, centre, seen = model._scores(held), np.zeros(2), model.n_seen_
-    names = getattr(model, "feature_names_in_", None)
-    held = held if names is None else pd.DataFrame(held, columns=names)
-    positive = model.predict_proba(held)[:, 1]
-    if not seen.all():
-        assert (np.abs(positive - 0.5) <= 0.5).all()
-        return
-    for label in range(2):
-        centre[label] = scores[labels == label].mean()
-    apart = centre[1] - centre[0]
-    if apart <= 0.0:  # ranked the wrong way round, which no curve is to follow
-        assert len(set(positive.round(9))) <= 2 or (positive[labels == 1].mean() < 0.5)
-        return
-    unit = max(apart, 0.5 * np.abs(scores - centre.mean()).mean())
-    spread = (((scores - centre[labels]) ** 2).sum() + unit**2) / labels.size
-    # No curve is flatter, so that probabilities have an order.
-    slope = max(apart * unit / spread, 0.05)
-    discriminant = slope * (scores - centre.mean()) / unit + np.log(seen[1] / seen[0])
-    np.testing.assert_allclose(positive, 1 / (1 + np.exp(-discriminant)), rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    "name", ["cbr-dense", "cbr-auto-dense", "cbr-diagonal-sparse", "scw-dense"]
-)
-def test_files_of_earlier_versions_begin_their_record_where_they_stand(name):
-    model = cbrank.load(FOLDER / "0.1.0" / f"{name}.cbrank")
-    rng = np.random.RandomState(0)
-    X, y = rng.standard_normal((400, 3)), rng.randint(0, 2, 400)
-    X[:, 0] += 2 * y
-    X = sparse.csr_array(X) if "sparse" in name else X
-    assert np.isnan(model.progressive_auc_)
-    model.partial_fit(X, y)
-    assert 0.7 < model.recent_auc_ < 1.0
-    assert model.progressive_auc_history_["rows"][0] == 16 + 32
-    assert np.mean((model.predict_proba(X)[:, 1] - y) ** 2) < 0.15

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from forgery import ODD_NAMES, ODD_VALUES, mutate, small_models
 from learners import make
-from make_compatibility import FOLDER
 from sklearn.pipeline import Pipeline
 
 from cbrank import AdditiveRanker
@@ -22,7 +21,6 @@ TABLE = "id,age,city,plan,page,y\n" + "".join(
     f"r{row},{row % 7},{'abc'[row % 3]},{'pq'[row % 2]},/{row % 5},{row % 2}\n" for row in range(20)
 )
 TEXT = "".join(f"{row % 2} 1:{row % 7} {2 + row % 3}:1\n" for row in range(20))
-EARLIER_TABLE = "id,age,city,y\na,31,Oslo,no\nb,44,Rome,yes\nc,27,Oslo,no\nd,50,Lima,yes\n"
 ASKED = {"command": "train", "passes": 1}
 MEANINGS = {
     "onehot": {"categorical": {"city": "onehot", "page": "onehot"}, "drop": ["plan"]},
@@ -59,7 +57,7 @@ def seed_of(name, data, rows=b""):
 
 
 def seeds(folder):
-    """Return a small file of every kind, those of earlier versions included."""
+    """Return a small file of every kind."""
     found = [seed_of(name, packed(*gather(model=model))) for name, model in small_models()]
     for kind, ranker in (("standard", "cbr"), ("unit", "cbr-diagonal"), ("maxabs", "uniexp")):
         found.append(seed_of(f"{kind}-{ranker}", packed(*gather(model=_pipeline(kind, ranker)))))
@@ -75,10 +73,6 @@ def seeds(folder):
         additive = AdditiveRanker(buffer_size=3, random_state=0, pieces=2)
         model = _learned(Model(additive, None, columns), rows)
         found += _files(f"{name}-additive", model, TABLE, folder)
-    for path in sorted(FOLDER.glob("0.1.0/*.*")):
-        if path.suffix != ".json":
-            rows = EARLIER_TABLE if path.stem == "trained" else ""
-            found.append(seed_of(f"0.1.0-{path.name}", path.read_bytes(), rows.encode()))
     return found
 
 

@@ -71,15 +71,13 @@ def _is_done(facts: dict[str, Any], asked: dict[str, Any], options: dict[str, An
     If so, remove the checkpoint that it left.
     """
     from cbrank.streams import open_stream  # noqa: PLC0415
-    from cbrank.training.checkpoint import checksum, last_run  # noqa: PLC0415
+    from cbrank.training.checkpoint import last_run  # noqa: PLC0415
     from cbrank.training.file_lock import alone  # noqa: PLC0415
 
     files, checkpoint = open_stream(options["data"]).position.files, options["checkpoint"]
     left = facts.get("last_run")
     if not isinstance(left, dict):
         return False
-    if isinstance(left.get("files"), list):  # of format 1
-        left |= {"files": checksum(left["files"])}
     if left | {"began_with": asked["model"]} != last_run(asked, files):
         return False
     if checkpoint is None or any(mark.size is None for mark in files):

@@ -89,8 +89,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     ModelFileError
-        If the file is not a model file, is damaged or was written by a later version. The sentence
-        says which.
+        If the file is not a model file, is damaged or is of another format. The sentence says
+        which.
 
     See Also
     --------

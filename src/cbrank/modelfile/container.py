@@ -132,7 +132,7 @@ def read(path: str | os.PathLike[str]) -> tuple[Arrays, Facts]:
     Raises
     ------
     ModelFileError
-        If the file is no such file, is damaged or is of a later format.
+        If the file is no such file, is damaged or is of another format.
 
     Examples
     --------
@@ -291,7 +291,7 @@ def _parse(header: bytes, room: int) -> tuple[Facts, Arrays]:
             facts = _from_json(text)
         case _:
             raise ValueError("it has more than one text")
-    _refuse_later_format(facts)
+    _refuse_other_format(facts)
     _refuse_odd_versions(facts)
     return facts, _room_for(entries, room)
 
@@ -372,12 +372,12 @@ def _refuse_odd_versions(facts: Facts) -> None:
         raise ValueError("it does not say what wrote it")
 
 
-def _refuse_later_format(facts: Facts) -> None:
+def _refuse_other_format(facts: Facts) -> None:
     found = facts.get("format")
     if type(found) is not int or found < 1:
         raise ValueError("it does not say its format")
-    if found > FORMAT:
+    if found != FORMAT:
         raise ModelFileError(
-            f"has format {found}, and this version of cbrank reads formats up to {FORMAT}: "
-            "open it with a later version."
+            f"has format {found}, and this version of cbrank reads format {FORMAT}: open it with the "
+            "version that wrote it."
         )

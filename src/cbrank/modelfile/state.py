@@ -298,7 +298,7 @@ def _values(kind: "type[Ranker]", facts: Facts, words: dict[str, Arrays]) -> Fac
     values: Facts = {
         name: _parameters(kind, take(facts, name, dict), words[name]) for name in _PARAMETERS
     }
-    values |= {name: from_json(facts.get(name)) for name in ("classes", "intercept", "threshold")}
+    values |= {name: from_json(facts.get(name)) for name in ("classes", "intercept")}
     return values | {
         "sparse": take(facts, "sparse", bool),
         "n_features": take(facts, "n_features", int),

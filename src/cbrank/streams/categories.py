@@ -133,11 +133,6 @@ class Met:
             at += 1
         return -1
 
-    def cut(self, count: int) -> "Met":
-        """Return the first `count` of them."""
-        texts, owners = self.arrays()
-        return Met(texts[:count], owners[:count])
-
     def arrays(self) -> tuple[Texts, NDArray[np.int32]]:
         """Return the categories and the numbers of their tables."""
         owners = np.fromiter((number for number, _ in self._new), np.int32, len(self._new))

@@ -561,23 +561,6 @@ class Columns:
         self._met = met
         self.width_ += len(met)
 
-    def cut(self, width: int) -> None:
-        """Drop the last features, which occurred only in rows that were not learned from.
-
-        Parameters
-        ----------
-        width : int
-            The number of features from now on.
-        """
-        fixed = 0 if self._sparse else self.width_ - len(self._met)
-        if not fixed <= width <= self.width_:
-            raise ValueError(f"its columns make {self.width_} features, and its ranker has {width}")
-        if self._sparse:
-            self.width_ = width
-        elif width < self.width_:
-            self._place_features()
-            self._meet_again(self._met.cut(width - fixed))
-
 
 def _of_width(X: Any, width: int) -> csr_array:
     if X.shape[1] > width:

@@ -8,12 +8,9 @@ A model file may come from anyone, so that nothing in it is believed. The arrays
   categories (-1 for "onehot")
 * ``owners``: for each one-hot category the number of its column
 * ``drop``: the numbers of dropped columns, 0 for one that is dropped by name
-
-Files of format 1 have the names as JSON, and all else in the facts.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,16 +86,13 @@ def _table(how: str | list[str]) -> tuple[int, int]:
 
 def kept_in(arrays: Arrays, facts: Facts) -> Kept:
     """Return the state in arrays and facts, checked one by one and together."""
-    if arrays.keys() == {"names"}:
-        kept = _of_format_1(arrays["names"], facts)
-    else:
-        kept = _of_format_2(arrays, facts)
+    kept = _taken(arrays, facts)
     _refuse_bad_facts(kept)
     _refuse_twins(kept)
     return kept
 
 
-def _of_format_2(arrays: Arrays, facts: Facts) -> Kept:
+def _taken(arrays: Arrays, facts: Facts) -> Kept:
     names = Texts.checked({name: arrays[f"names.{name}"] for name in ("text", "ends")})
     tables, owners, drop = (arrays[name] for name in ("tables", "owners", "drop"))
     numeric = facts["numeric"]
@@ -193,72 +187,3 @@ def _refuse_twins(kept: Kept) -> None:
     others = {*kept.drop, *kept.categorical, kept.label, kept.id}
     if any(name in others for name in numeric):
         raise ValueError("its columns have one that is numeric and something else too")
-
-
-# Format 1 ---------------------------------------------------------------------------------------
-
-
-def _of_format_1(names: NDArray[Any], facts: Facts) -> Kept:
-    if names.dtype != np.uint8 or names.ndim != 1:
-        raise ValueError("its names are not a list of texts")
-    categorical, drop = facts["categorical"], facts["drop"]
-    if type(categorical) is not dict or type(drop) is not list or len(drop) > MOST_DROPPED:
-        raise ValueError("its columns drop, or have categories, as none can")
-    for how in categorical.values():
-        if type(how) is not str and not _all_texts(how):
-            raise ValueError("its columns have categories that are no texts")
-    numbers = {name: number for number, name in enumerate(categorical)}
-    counts = np.array([_OPEN if how == ONEHOT else 0 for how in categorical.values()], np.int64)
-    text = names.tobytes().decode("ascii")
-    numeric, at = _numeric_of_format_1(text)
-    owners = list[int]()
-    values = Texts.of(_met_of_format_1(text, at, numbers, owners))
-    met = _met(values, np.array(owners, np.int32), counts)
-    plain = {name: facts[name] for name in _PLAIN}
-    return Kept(**plain, numeric=numeric, drop=drop, categorical=categorical, met=met)
-
-
-def _all_texts(values: Any) -> bool:
-    return type(values) is list and all(type(value) is str for value in values)
-
-
-def _numeric_of_format_1(text: str) -> tuple[Sequence[str] | None, int]:
-    """Return the numeric columns, and where the categories begin.
-
-    JSON is read string by string: the json module would make objects many times as large.
-    """
-    if text.startswith("[null, ["):
-        return None, len("[null, [")
-    if not text.startswith("[["):
-        raise ValueError("its names are not as they should be")
-    ends = [len("[[")]
-    found = _few_or_many(Texts.of(_texts_of_format_1(text, ends)))
-    if not text.startswith("], [", ends[0]):
-        raise ValueError("its names are not as they should be")
-    return found, ends[0] + len("], [")
-
-
-def _texts_of_format_1(text: str, ends: list[int]) -> Iterator[str]:
-    """Yield strings with commas between them; write the position after them to `ends`."""
-    at = ends[0]
-    while text[at : at + 1] == '"':
-        value, at = scanstring(text, at + 1, True)
-        yield value
-        at += 2 * text.startswith(', "', at)
-    ends[0] = at
-
-
-def _met_of_format_1(
-    text: str, at: int, numbers: dict[str, int], owners: list[int]
-) -> Iterator[str]:
-    """Yield the one-hot categories; append their columns to `owners`."""
-    while text.startswith('["', at):
-        name, at = scanstring(text, at + 2, True)
-        if name not in numbers or not text.startswith(', "', at):
-            raise ValueError("its columns have met categories of no open column")
-        value, at = scanstring(text, at + 3, True)
-        owners.append(numbers[name])
-        yield value
-        at += 3 if text.startswith('], ["', at) else 1
-    if text[at:] != "]]":
-        raise ValueError("its names are not as they should be")

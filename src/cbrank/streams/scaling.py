@@ -301,22 +301,20 @@ class StreamScaler(Owner, OneToOneFeatureMixin, TransformerMixin, Estimator):
             or not all(_is_sound(name, arrays) for name in fresh)
         ):
             raise ValueError(f"its StreamScaler of {width!r} features makes no sense")
-        scaler._known = {name: _within_limits(name, known) for name, known in arrays.items()}
+        scaler._known = dict(arrays)
         return scaler
 
 
 def _is_sound(name: str, arrays: Mapping[str, NDArray[Any]]) -> bool:
     """Say whether statistics could have been learned from rows."""
     known = arrays[name]
-    most = int(arrays["rows"][0]) if name == "counts" else _HUGE
-    least = -_HUGE if name == "means" else 0
+    bounds = {
+        "counts": (0, int(arrays["rows"][0])),
+        "means": (-kernels.scaling.LARGEST, kernels.scaling.LARGEST),
+        "squares": (0, _MOST_SQUARED),
+    }
+    least, most = bounds.get(name, (0, _HUGE))
     return bool(least <= known.min() and known.max() <= most)
-
-
-def _within_limits(name: str, known: NDArray[Any]) -> NDArray[Any]:
-    """Return statistics clipped to the kernel's limits, which version 0.1.0 did not have."""
-    most = {"means": kernels.scaling.LARGEST, "squares": _MOST_SQUARED}.get(name, _HUGE)
-    return known if -most <= known.min() and known.max() <= most else np.clip(known, -most, most)
 
 
 def _nothing(kind: str) -> Known:

@@ -37,8 +37,8 @@ class Progress:
         The effective rows behind the progressive AUC of the model before this run.
     auc_before : float
         That AUC.
-    order : LabelOrder or None
-        How the labels followed each other in the first pass; None in a run that did not look.
+    order : LabelOrder
+        How the labels followed each other in the first pass.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class Progress:
     positives: int = 0
     weight_before: float = 0.0
     auc_before: float = 0.0
-    order: LabelOrder | None = field(default_factory=LabelOrder)
+    order: LabelOrder = field(default_factory=LabelOrder)
 
     def to_json(self) -> dict[str, Any]:
         """Return the progress as what JSON can hold.
@@ -66,13 +66,12 @@ class Progress:
         facts = {own.name: getattr(self, own.name) for own in fields(self)}
         return facts | {
             "position": self.position and self.position.to_json(),
-            "order": self.order and self.order.to_json(),
+            "order": self.order.to_json(),
         }
 
     @classmethod
     def from_json(cls, facts: dict[str, Any]) -> Self:
         """Take the progress from what `to_json` gave; anything else is a ValueError."""
-        facts = _of_now(facts)
         if facts.keys() != {own.name for own in fields(cls)}:
             raise ValueError("its progress makes no sense")
         counts = [facts[name] for name in ("passes", "rows", "positives")]
@@ -86,26 +85,10 @@ class Progress:
             raise ValueError(f"its progress makes no sense: {facts}")
         if not (place is None or type(place) is dict):
             raise ValueError("its progress makes no sense: it has no position")
-        position = place and Position.from_json(place)
-        return cls(**facts | {"position": position, "order": _order_of(facts["order"])})
-
-
-def _of_now(facts: dict[str, Any]) -> dict[str, Any]:
-    """Return facts as this version has them.
-
-    Runs of version 0.1.0 did not look at the order of labels, and counted pairs. The AUC of their
-    models is measured from here on.
-    """
-    if "weight_before" in facts:
-        return facts
-    kept = {name: value for name, value in facts.items() if name != "pairs_before"}
-    return kept | {"order": None, "weight_before": 0.0, "auc_before": 0.0}
-
-
-def _order_of(facts: Any) -> LabelOrder | None:
-    if not (facts is None or type(facts) is dict):
-        raise ValueError("its progress makes no sense: it has no order of labels")
-    return None if facts is None else LabelOrder.from_json(facts)
+        if type(facts["order"]) is not dict:
+            raise ValueError("its progress makes no sense: it has no order of labels")
+        position, order = place and Position.from_json(place), LabelOrder.from_json(facts["order"])
+        return cls(**facts | {"position": position, "order": order})
 
 
 class Every:
@@ -224,9 +207,8 @@ class Checkpoint:
             case _:
                 raise modelfile.ModelFileError(f"{self.path} is a model file, not a checkpoint.")
         try:
-            kept = within("run", arrays)
-            if type(progress.get("position")) is dict and "sizes" in kept:
-                progress["position"]["files"] = marks_from_arrays(kept)
+            if type(progress.get("position")) is dict:
+                progress["position"]["files"] = marks_from_arrays(within("run", arrays))
             stopped = Progress.from_json(progress)
         except ValueError as error:
             raise modelfile.ModelFileError(

@@ -325,7 +325,7 @@ class Model:
 
 
 def _fit_together(ranker: Ranker, columns: Columns) -> None:
-    """Cut columns to the features of a ranker; refuse one that cannot have learned from them."""
+    """Refuse a ranker that cannot have learned from columns; tell these what it can spare."""
     if not columns.have_learned() or not columns.classes_:
         raise ValueError("its columns have learned from no rows, and its ranker has")
     if isinstance(columns, TableColumns) != ranker.TAKES_TABLES:
@@ -335,7 +335,9 @@ def _fit_together(ranker: Ranker, columns: Columns) -> None:
         raise ValueError("its ranker has other classes than its columns")
     if ranker.n_seen_[0] and len(columns.classes_) < 2:
         raise ValueError("its ranker has seen a label that its columns do not know")
-    columns.cut(ranker.n_features_in_)
+    width = ranker.n_features_in_
+    if columns.width_ != width:
+        raise ValueError(f"its columns make {columns.width_} features, and its ranker has {width}")
     if isinstance(columns, TableColumns) and not ranker.waits:
         needs = zip(columns.numeric_ or (), ranker.encoder_.needs_.values(), strict=True)
         columns.spare = frozenset(name for name, needed in needs if not needed)

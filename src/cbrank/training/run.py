@@ -219,7 +219,7 @@ class Run:
         order, ranker = self.progress.order, self.model.ranker
         found = fell = None
         if not self.shuffle:
-            found = order.in_words(len(self.files)) if order else None
+            found = order.in_words(len(self.files))
             fell = fall_in_words(ranker)
         return {
             "sorted_by_label": found
@@ -280,7 +280,7 @@ class Run:
             refuse_too_wide(self.model.ranker, whole.X.shape[1], self.widest)
             chunk = self.holdout.parted(whole, held=False) if self.holdout else whole
             assert chunk.y is not None
-            if self.progress.order and not self.progress.passes and not self.shuffle:
+            if not self.progress.passes and not self.shuffle:
                 self.progress.order.add(chunk.y)
             yield chunk
 
