@@ -21,6 +21,7 @@ from cbrank import (
     uncertainty,
 )
 from cbrank.methods import ESTIMATORS
+from cbrank.rankers.interface import SEAMS
 
 # Extended summaries, See Also sections and examples of methods are written where they help.
 OPTIONAL = {"ES01", "SA01", "EX01", "GL08"}
@@ -73,7 +74,8 @@ def public():
             if inspect.isclass(item):
                 for method, value in vars(item).items():
                     said = value.__doc__ or not hasattr(super(item, item), method)  # else inherited
-                    if not method.startswith("_") and inspect.isfunction(value) and said:
+                    offered = not method.startswith("_") and method not in SEAMS
+                    if offered and inspect.isfunction(value) and said:
                         yield f"{module.__name__}.{name}.{method}"
 
 

@@ -1,12 +1,10 @@
-"""Print what fewer learners of C="auto" and smaller buffers cost and gain (docs/defaults.md).
+"""Print what smaller buffers cost and gain (docs/defaults.md).
 
     python docs/measure_buffers.py > docs/_buffers_table.md
 
-The first table is of short streams: one pass over 80% of at most 4,000 rows, AUC on the rest, mean over ten
-random splits and seven sets. The sets of the first column had a say in the choice, those of the second had
-none. The second table is of many rows: for sets in random order, of which some have had most positive rows left
-out, the AUC on 50,000 rows after a `fit` of as many as 100,000, once with curves and crosses; for streams, the mean
-AUC of windows of 1,000 rows that were scored before they were learned from, the first quarter left out.
+For sets in random order, of which some have had most positive rows left out, the AUC on 50,000 rows after a
+`fit` of as many as 100,000, once with curves and crosses; for streams, the mean AUC of windows of 1,000 rows that
+were scored before they were learned from, the first quarter left out.
 """
 
 import os
@@ -22,20 +20,9 @@ from sklearn.metrics import roc_auc_score
 
 import cbrank
 from cbrank import AdditiveRanker, CBRanker, datasets, parameters
-from cbrank.rankers import halving
-from cbrank.rankers.halving import Arms
+from cbrank.rankers import cbr
 
-SPLITS, ROWS, SEEDS, CHUNK, WINDOW = 10, 4000, 3, 20, 1000
-SHORT = [
-    ["glass", "german", "svmguide4", "heart", "diabetes", "vehicle", "spambase"],
-    ["ionosphere", "svmguide3", "australian", "segment", "magic04", "cod-rna", "covtype"],
-]
-LEARNERS = {
-    "-12, -8, -4, 0, 4": (-12, -8, -4, 0, 4),
-    "-12, -10, ..., 4": tuple(range(-12, 5, 2)),
-    "-10, -7, -4, -1, 2": (-10, -7, -4, -1, 2),
-    "-10, -6, -2, 2": (-10, -6, -2, 2),
-}
+SEEDS, CHUNK, WINDOW = 3, 20, 1000
 FEWER = parameters.IF_STEADY
 BUFFERS = {
     "as it is": {},
@@ -55,15 +42,9 @@ IN_TIME = {"elec": "1", "weather": "1", "adult": ">50K", "covtype": ""}
 LYING = 40_000  # rows of covtype in the order of its file
 
 
-def short(name, exponents, run):
-    """Return the AUC of a short stream with learners of these powers of 2."""
-    X, y, _ = datasets.load(name)
-    order = np.random.RandomState(run).permutation(len(y))[:ROWS]
-    cut = len(order) * 4 // 5
-    learn, rest = order[:cut], order[cut:]
-    with patch.object(CBRanker, "ARMS", Arms(exponents, (0,) * len(exponents), 0)):
-        ranker = CBRanker(random_state=run).fit(X[learn], y[learn])
-        return roc_auc_score(y[rest], ranker.decision_function(X[rest]))
+def as_if_steady(rows, of_rarer, weights, **_):
+    """Return how many rows of each class are kept where nothing ever changes."""
+    return parameters.buffer_size_after(rows, of_rarer, weights, steady=True)
 
 
 @contextmanager
@@ -73,7 +54,7 @@ def changed(*, always=False, **rule):
         for name, value in rule.items():
             stack.enter_context(patch.object(parameters, name, value))
         if always:
-            stack.enter_context(patch.object(halving, "_is_steady", lambda *_: True))
+            stack.enter_context(patch.object(cbr, "buffer_size_after", as_if_steady))
         yield
 
 
@@ -118,30 +99,11 @@ def in_time(name, rule):
     return np.mean([roc_auc_score(y[window], scores[window]) for window in both])
 
 
-def print_learners(parallel):
-    """Print the table of short streams."""
-    print("| exponents of C | sets that had a say | other sets |\n|---|---|---|")
-    first = None
-    for words, exponents in LEARNERS.items():
-        tasks = [(n, exponents, run) for names in SHORT for n in names for run in range(SPLITS)]
-        found = np.reshape(parallel(delayed(short)(*task) for task in tasks), (2, -1, SPLITS))
-        means = found.mean(axis=2)
-        first = means if first is None else first
-        print(f"| {words} | " + " | ".join(map(difference, means, means - first)) + " |")
-
-
-def difference(aucs, gaps):
-    """Return a mean AUC, and how far it is from the first with the standard error over sets."""
-    if not gaps.any():
-        return f"{aucs.mean():.4f}"
-    return f"{aucs.mean():.4f} ({gaps.mean():+.4f} ± {gaps.std(ddof=1) / len(gaps) ** 0.5:.4f})"
-
-
 def print_buffers(parallel):
-    """Print the table of long streams."""
+    """Print the table."""
     names = [name if share is None else f"{name}, {share:.1%} positive" for name, share in MIXED]
     names += ["covtype, curves and crosses", *(f"{name}, in time" for name in IN_TIME)]
-    print("\n| rows kept | " + " | ".join(names) + " |")
+    print("| rows kept | " + " | ".join(names) + " |")
     print("|---" * (len(names) + 1) + "|")
     for words, rule in BUFFERS.items():
         tasks = [delayed(mixed)(*each, rule, seed) for each in MIXED for seed in range(SEEDS)]
@@ -154,7 +116,6 @@ def print_buffers(parallel):
 
 def main():
     with Parallel(n_jobs=-1) as parallel, np.errstate(all="ignore"):
-        print_learners(parallel)
         print_buffers(parallel)
     print(
         f"\ncbrank {cbrank.__version__}, NumPy {np.__version__}; mixed streams: mean of {SEEDS} orders, one of curves and crosses."

@@ -28,7 +28,7 @@ from sklearn.metrics import roc_auc_score
 import cbrank
 from cbrank import AdditiveRanker, datasets
 from cbrank.features import crosses, curves
-from cbrank.rankers import growing
+from cbrank.learning import tables
 
 ROWS = 3000
 SPLITS = 5
@@ -82,9 +82,9 @@ OF_CROSSES = {
     "few pairs by evidence, too": ({}, [(crosses, "_FEW_PAIRS", 0)]),
 }
 AFTER_MANY = {
-    "512 features": ({}, [(growing, "_ROOMS", (512,) * 4)]),
+    "512 features": ({}, [(tables, "_ROOMS", (512,) * 4)]),
     "1,024 after 32,768 rows": ({}, []),
-    "the same with variance 1, not 0.1": ({}, [(growing, "_LATE", 1.0)]),
+    "the same with variance 1, not 0.1": ({}, [(tables, "_LATE", 1.0)]),
 }
 LEAST_ROWS = 641  # of a set: with fewer there are none after 512, when crosses are chosen
 

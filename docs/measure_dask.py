@@ -99,7 +99,7 @@ def covtype(quick):
     train, test = np.split(order, [len(order) * 4 // 5])
     whole = CBRanker(random_state=0).partial_fit(X[train], y[train])
     auc = whole.score(X[test], y[test])
-    print(f"- covtype, {len(train):,} rows, one pass: AUC {auc:.4f}, C {whole.C_:g}.")
+    print(f"- covtype, {len(train):,} rows, one pass: AUC {auc:.4f}.")
     with (
         tempfile.TemporaryDirectory() as folder,
         cluster(4) as local,
@@ -118,7 +118,7 @@ def covtype(quick):
             seconds, own = time.perf_counter() - begin, ranker.to_local().score(X[test], y[test])
             print(
                 f"- covtype, {partitions} partitions, 4 worker processes: AUC {own:.4f} "
-                f"({own - auc:+.4f}), C {ranker.C_:g}, {seconds:.1f} s."
+                f"({own - auc:+.4f}), {seconds:.1f} s."
             )
 
 

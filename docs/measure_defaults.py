@@ -64,7 +64,7 @@ def measure(name, run):
                     ranker.fit(train, y_train)
                 auc = 0.5 if ranker.diverged_ else ranker.score(test, y_test)
                 if kind is CBRanker:
-                    mean = roc_auc_score(y_test, test @ ranker.learned().model.mu)
+                    mean = roc_auc_score(y_test, test @ ranker.learned().models[0].mu)
                     rows.append((scaling, f"{learner}, mean", exponent, name, mean))
                     learner_name = f"{learner}, average"
                 else:

@@ -3,8 +3,8 @@
     python docs/measure_merging.py > docs/_merging_table.md
 
 The reference is a pass over 80% of the rows in random order with C="auto"; AUC on the other 20%. The
-same rows, cut into shards, are learned apart with the C of that pass, and the rankers are merged, or
-their weights averaged. Raw columns; text in rows of unit length with a diagonal covariance.
+same rows, cut into shards, are learned apart, with C="auto" too, and the rankers are merged, or their weights
+averaged. Raw columns; text in rows of unit length with a diagonal covariance.
 """
 
 import sys
@@ -46,7 +46,7 @@ def measure(name, run):
     """Return the AUC of one pass, then for each number of shards merged, averaged and in rounds."""
     X, y, X_test, y_test, covariance = split(name, run)
     whole = CBRanker(covariance=covariance, random_state=run).partial_fit(X, y)
-    fresh = CBRanker(whole.C_, covariance=covariance, random_state=run)
+    fresh = CBRanker(covariance=covariance, random_state=run)
     found = [[whole.score(X_test, y_test)] * (1 + ROUNDS)]
     for shards in SHARDS:
         parts = np.array_split(np.arange(len(y)), shards)

@@ -27,7 +27,7 @@ from sklearn.linear_model import LogisticRegression
 
 from cbrank import CBRanker
 from cbrank.datasets import load
-from cbrank.paper import update_ranker
+from cbrank.paper import update_buffer, update_ranker
 
 X, y, _ = load("diabetes")
 known = (X[:, 1] > 0) & (X[:, 5] > 0)  # zero stands for "not measured"
@@ -153,27 +153,24 @@ plt.show()
 # the same probability, which helps where rows come sorted. Here the buffer has room for 20 of 400 rows: each
 # line is a row, drawn as long as it stays in the buffer.
 
+ROWS = 400
 random = np.random.default_rng(0)
-fifo, reservoir = {}, {}  # row -> when it left
-inside_fifo, inside_reservoir = [], []
-for row in range(400):
-    if row >= 20:
-        fifo[inside_fifo.pop(0)] = row
-    inside_fifo.append(row)
-    if row < 20:
-        inside_reservoir.append(row)
-    elif random.random() < 20 / (row + 1):
-        place = random.integers(20)
-        reservoir[inside_reservoir[place]] = row
-        inside_reservoir[place] = row
+
+
+def ends_of_stays(policy):
+    """Return when each row that was buffered leaves the buffer, or 400."""
+    buffer, ends = [], {}
+    for row in range(ROWS):
+        before = {*buffer}
+        update_buffer(row, buffer, 20, row + 1, policy, random)
+        ends |= dict.fromkeys(before.difference(buffer), row)
+    return ends | dict.fromkeys(buffer, ROWS)
+
 
 figure, panels = plt.subplots(1, 2, sharey=True)
-for panel, title, left, inside in [
-    (panels[0], "FIFO", fifo, inside_fifo),
-    (panels[1], "Reservoir", reservoir, inside_reservoir),
-]:
-    ends = left | dict.fromkeys(inside, 400)
-    colours = ["C1" if row in inside else "C0" for row in ends]
+for panel, title, policy in zip(panels, ["FIFO", "Reservoir"], ["fifo", "reservoir"], strict=True):
+    ends = ends_of_stays(policy)
+    colours = ["C1" if end == ROWS else "C0" for end in ends.values()]
     panel.hlines(list(ends), list(ends), list(ends.values()), colors=colours, linewidth=1)
     panel.set(title=title, xlabel="rows so far", xlim=(0, 400))
 panels[0].set_ylabel("number of the buffered row")

@@ -164,7 +164,7 @@ plt.show()
 # %%
 # What to keep in mind
 # --------------------
-# * Learning from pairs is not affected by the imbalance: a new row of either class is paired with up to 50
+# * Learning from pairs is not affected by the imbalance: a new row of either class is paired with the buffered rows
 #   of the other. ``class_weight`` changes costs and step sizes; the ranking does not need it.
 # * Few positives mean wide intervals. :func:`~cbrank.metrics.auc_interval` says how wide:
 

@@ -28,7 +28,7 @@ CurvesDisplay.from_estimator(ranker, columns=["glucose", "mass", "age"])
 plt.show()
 
 # %%
-# More glucose and more mass, more diabetes. Age rises until about 45 and then falls, but by less than the
+# More glucose and more mass, more diabetes. Age rises until about 45 and then stays level, but by less than the
 # band is wide: these rows do not settle it.
 #
 # More rows, narrower bands

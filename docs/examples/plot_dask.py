@@ -21,14 +21,14 @@ client = Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_ad
 
 # %%
 # Rows and labels are Dask collections. The ranker inside, a :class:`~cbrank.CBRanker`, has the
-# parameters of learning; if its C is "auto", one C is chosen for all partitions.
+# parameters of learning. With C "auto" all partitions have the same learners, and those with the same C are merged.
 
 X, y, facts = load("german")
 train, test = slice(0, 800), slice(800, None)
 rows, labels = da.from_array(X[train], chunks=(200, -1)), da.from_array(y[train], chunks=200)
 ranker = DaskRanker(CBRanker(random_state=0), client=client).fit(rows, labels)
 auc = ranker.to_local().score(X[test], y[test])
-print(f"{ranker.n_seen_.sum()} rows, C {ranker.C_:g}, AUC {auc:.3f}")
+print(f"{ranker.n_seen_.sum()} rows, AUC {auc:.3f}")
 
 # %%
 # Scores are lazy, in the chunks of the rows. ``to_local()`` gives a plain ranker, which can go on
@@ -40,11 +40,11 @@ print(f"The highest is {client.compute(scores.max()).result():.3f}.")
 local = ranker.to_local().partial_fit(X[test], y[test])
 
 # %%
-# The merged weights of four learners have the direction of those of a pass over all rows: here are both,
+# The weights merged of four partitions have the direction of those of a pass over all rows: here are both,
 # with their standard deviations. Their length differs, which does not change a ranking.
 # :doc:`/merging` measures what merging costs on larger data.
 
-one = CBRanker(ranker.C_, random_state=0).fit(X[train], y[train])
+one = CBRanker(random_state=0).fit(X[train], y[train])
 alike = np.corrcoef(one.coef_[0], ranker.coef_[0])[0, 1]
 print(f"AUC of one pass {one.score(X[test], y[test]):.3f}; correlation of the weights {alike:.2f}")
 

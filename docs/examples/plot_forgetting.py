@@ -28,8 +28,8 @@ labels = np.where(np.arange(3200) < 1600, y[:800][order], 1 - y[:800][order])
 # ------------------------------
 # ``forgetting=0.003`` forgets a share of 0.003 of the evidence with every row: a memory of about 330
 # rows. The covariance grows back towards the prior, so that the mean is easier to move, and the average over
-# the stream follows. With "auto", the default, one learner forgets, and is listened to as far as it ranks
-# new rows better.
+# the stream follows. With "auto", the default, one learner forgets, and weighs more where it ranks new
+# rows better.
 
 figure, (left, right) = plt.subplots(1, 2)
 for forgetting in (0.0, 0.001, 0.01, "auto"):

@@ -101,7 +101,7 @@ for first, second in [(top, bottom), (top, middle), (middle, bottom)]:
 path = Path(tempfile.mkdtemp(), "loans.cbrank")
 cbrank.save(ranker, path)
 ranker = cbrank.load(path).partial_fit(X[800:], y[800:])
-print(f"{ranker.n_seen_.sum()} loans seen, C = {ranker.C_:g} chosen on the way")
+print(f"{ranker.n_seen_.sum()} loans seen, the learner with C = {ranker.C_:g} weighs most")
 
 # %%
 # The same on the command line, for files of any size (:doc:`/command_line`):

@@ -4,6 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from cbrank.methods import ESTIMATORS
+from cbrank.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from cbrank import datasets, metrics, streams
@@ -12,8 +13,6 @@ if TYPE_CHECKING:
     from cbrank.modelfile import load as load
     from cbrank.modelfile import save as save
     from cbrank.rankers import *
-
-__version__ = "0.2.0"
 
 # The modules of the public names; a name without one is itself a module.
 _HOMES = dict.fromkeys(ESTIMATORS, "rankers") | {

@@ -17,6 +17,7 @@ from cbrank.optional import is_wanted
 from cbrank.parameters import Kind, Number, Other, is_plainly
 
 __all__ = [
+    "BaseEstimator",
     "ClassifierMixin",
     "Estimator",
     "OneToOneFeatureMixin",

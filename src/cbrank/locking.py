@@ -12,7 +12,7 @@ from weakref import WeakSet
 class Own:
     """A lock and caches of one object; a copy or a pickle of the object gets new ones."""
 
-    __slots__ = ("__weakref__", "known", "lock", "served", "session", "turn")
+    __slots__ = ("__weakref__", "known", "lock", "provisional", "served", "session", "turn")
 
     lock: AbstractContextManager[Any]
 
@@ -21,6 +21,7 @@ class Own:
         _EVERY.add(self)
         self.known: Any = None  # what the owner has worked out for itself
         self.served: Any = None  # what it has worked out to score by
+        self.provisional: Any = None  # what rows that wait would make
         self.session: Any = None  # what it takes single rows by
         self.turn = 0  # how many times it has learned: what was worked out in between is of no use
 
@@ -85,11 +86,18 @@ class Owner:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Return a copy made between two chunks, not in the middle of one."""
-        memo[id(self)] = twin = type(self).__new__(type(self))
-        with self._own.lock:
-            state = deepcopy(self.__getstate__(), memo)
-        getattr(twin, "__setstate__", twin.__dict__.update)(state)
+        twin: Self = copied(self, memo)
         return twin
+
+
+def copied(owner: Any, memo: dict[int, Any]) -> Any:
+    """Return a deep copy of an object that has a lock `_own`, made while nobody changes it."""
+    kind: Any = type(owner)
+    memo[id(owner)] = twin = kind.__new__(kind)
+    with owner._own.lock:  # noqa: SLF001
+        state = deepcopy(owner.__getstate__(), memo)
+    getattr(twin, "__setstate__", twin.__dict__.update)(state)
+    return twin
 
 
 @contextmanager
@@ -97,6 +105,6 @@ def undisturbed(objects: Iterable[Any]) -> Iterator[None]:
     """Hold the locks of those objects that have one."""
     with ExitStack() as stack:
         for item in objects:
-            if isinstance(item, Owner):
-                stack.enter_context(item._own.lock)  # noqa: SLF001
+            if isinstance(own := getattr(item, "_own", None), Own):
+                stack.enter_context(own.lock)
         yield

@@ -5,11 +5,10 @@ API reference and the tests go by this list. Nothing heavy is imported here.
 """
 
 import pkgutil
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-if TYPE_CHECKING:
-    from cbrank.datasets.entry import Table as Kind
-
+# The paper's tables of data sets: loaded dense, or sparse.
+Kind = Literal["benchmark", "high-dimensional"]
 Group = Literal["paper", "ceiling", "rival"]
 
 
@@ -94,7 +93,7 @@ class Method(NamedTuple):
     name: str
     learner: str
     tuned: Literal["C", "step"]
-    kinds: "tuple[Kind, ...]"
+    kinds: tuple[Kind, ...]
     group: Group
     parameters: dict[str, Any]
     look: Look
@@ -114,8 +113,8 @@ def _class(name: str) -> Any:
     return pkgutil.resolve_name(name if ":" in name else f"cbrank.rankers:{name}")
 
 
-_DENSE: "tuple[Kind, ...]" = ("benchmark",)
-_TEXT: "tuple[Kind, ...]" = ("high-dimensional",)
+_DENSE: tuple[Kind, ...] = ("benchmark",)
+_TEXT: tuple[Kind, ...] = ("high-dimensional",)
 _BOTH = _DENSE + _TEXT
 _PASS = {"shuffle": False}  # the run has shuffled the rows already
 _CBR = _PASS | {"average": False, "buffer_size": 50, "eta": 0.7}  # as in the paper
@@ -183,7 +182,7 @@ METHODS = {
 }  # fmt: skip
 
 
-def names(*groups: Group, kind: "Kind | None" = None) -> list[str]:
+def names(*groups: Group, kind: Kind | None = None) -> list[str]:
     """Name the methods of some groups, in their order.
 
     Parameters

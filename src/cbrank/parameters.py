@@ -283,8 +283,10 @@ BUFFER_SIZES = ((0, 0, 200), (1024, 0, 50))
 # proportion to the entries of Sigma: curves and crosses of 54 columns, a thousand weights, lost 0.01 of AUC
 # with as many rows as lines. Sweeps take eight rows at a time: 8 take a fifth less time than 10.
 IF_STEADY = ((4096, 256, 16), (8192, 512, 8), (32768, 2048, 5))
-_ONCE = (20, 10)  # kept by earlier versions, whose files there are
 _WEIGHTS = 64
+# The most of the features of a table, at first and after 1,024 rows: there are many features, and more rows
+# take longer and rank no better.
+MOST_OF_CURVES = 50, 32
 
 
 def buffer_size_after(rows: int, of_rarer: int, weights: int, *, steady: bool) -> int:
@@ -323,8 +325,8 @@ def room_for(kept: int, weights: int) -> int:
 
 
 def is_buffer(kept: int, room: int) -> bool:
-    """Say whether a buffer of size "auto" can keep so many rows with so much room, in earlier files too."""
-    return kept in {size for *_, size in BUFFER_SIZES + IF_STEADY} | {*_ONCE} and (
+    """Say whether a buffer of size "auto" can keep so many rows with so much room."""
+    return kept in {size for *_, size in BUFFER_SIZES + IF_STEADY} | {*MOST_OF_CURVES} and (
         kept <= room <= room_for(kept, 1)
     )
 
@@ -350,12 +352,11 @@ CBR: Table = (
         (POSITIVE, "auto"),
         "auto",
         "Largest step of a pair: how far one pair may move the mean. "
-        'With "auto", C is chosen within the pass by successive halving: learners with C from 2^-12 '
-        "to 2^4 share the rows and the buffers. After 512 rows and 16 of the rarer class half of them "
-        "go on, the one with the best progressive AUC and those next to it first, and again each time "
-        "both have doubled; the best is the ranker, the nearest to 2^-4 among equals. A short stream "
-        "pays for five learners, a long one for one, or for two where one forgets.",
-        option_help="How far one pair may move the weights; auto tries several and keeps the best.",
+        'With "auto", two or three learners with a small to a large C share the rows and the buffers, '
+        "and one more that forgets where rows come in their order. What is served is the mixture of all, each "
+        "the heavier the better its progressive AUC. With a full covariance the prior variance of each "
+        "weight then follows the spread of its column; with a number for C it is 1, as in the paper.",
+        option_help="How far one pair may move the weights; auto mixes learners with several.",
     ),
     eta("pair"),
     Parameter(
@@ -363,7 +364,8 @@ CBR: Table = (
         (COUNT, "auto"),
         "auto",
         'Rows kept of each class. With "auto" they are 50, or 200 until 1,024 rows have come where C is '
-        '"auto" too. While things stay the same there are fewer: 16 after 4,096 rows, 256 of them of the '
+        '"auto" too; of a table 50 at first and 32 later. While things stay the same there are fewer: 16 '
+        "after 4,096 rows, 256 of them of the "
         "rarer class, 8 after twice and 5 after eight times as many; with w weights, more than 64, all "
         "that takes (w / 64)^2 times as many rows. Things stay the same where `fit` has shuffled the "
         'rows, and in a stream with C="auto" while the learner that forgets is behind. There these are the '

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import cbrank
+from cbrank.version import __version__
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "joblib")
 
@@ -20,7 +20,7 @@ def now() -> str:
 
 def versions(libraries: Iterable[str]) -> dict[str, str]:
     """Return the versions of cbrank, of Python and of libraries."""
-    ours = {"cbrank": cbrank.__version__, "python": platform.python_version()}
+    ours = {"cbrank": __version__, "python": platform.python_version()}
     return ours | {name: version(name) for name in libraries}
 
 

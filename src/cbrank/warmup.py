@@ -15,11 +15,11 @@ import scipy.sparse as sp
 from cbrank import kernels
 from cbrank.features import TableEncoder
 from cbrank.features.crosses import Products
+from cbrank.learning.record import SHORTEST
 from cbrank.methods import ESTIMATORS
 from cbrank.metrics import ProgressiveAUC
 from cbrank.rankers.base import Ranker
 from cbrank.rankers.cbr import CBRanker
-from cbrank.rankers.record import SHORTEST
 from cbrank.streams import Columns, StreamScaler, TableColumns, open_stream
 from cbrank.workers import Workers
 

@@ -109,7 +109,7 @@ def test_features_that_the_buffer_does_not_show_come_last_by_confidence():
 def test_models_saved_from_python_can_be_looked_at(tmp_path):
     frame = pd.DataFrame({"age": [2.0, 4, 6, 8], "income": [4.0, 0, 8, 4]})
     path = tmp_path / "python.model"
-    cbrank.save(cbrank.CBRanker().partial_fit(frame, ["no", "yes", "no", "yes"]), path)
+    cbrank.save(cbrank.CBRanker(0.0625).partial_fit(frame, ["no", "yes", "no", "yes"]), path)
     text = run("inspect", path).stdout
     assert "2 negative ('no'), 2 positive ('yes')" in text
     assert text.splitlines()[-1].split()[0] == "age"
@@ -170,7 +170,7 @@ def test_an_auc_of_which_nothing_is_known_of_late(tmp_path):
     model = make(tmp_path, text=f"row,age,income,clicked\n{rows}")
     assert re.search(r"progressive AUC  0\.\d{4}, recent 0\.\d{4}\n", run("inspect", model).stdout)
     ranker = cbrank.load(model)
-    ranker._record.sums[1] = 0.0  # as after very many rows of one class
+    ranker._learned.state.record.sums[1] = 0.0  # as after very many rows of one class
     cbrank.save(ranker, model)
     assert re.search(r"progressive AUC  0\.\d{4}\n", run("inspect", model).stdout)
     found = json.loads(run("inspect", model, "--json").stdout)

@@ -83,7 +83,9 @@ def test_trained_in_two_goes_is_trained_in_one(here):
     call("update", "parts", "two.svm")
     whole, parts = cbrank.load("whole"), cbrank.load("parts")
     np.testing.assert_array_equal(whole.coef_, parts.coef_)
-    np.testing.assert_array_equal(whole._buffer.random, parts._buffer.random)
+    np.testing.assert_array_equal(
+        whole._learned.state.buffer.random, parts._learned.state.buffer.random
+    )
 
 
 def test_a_full_model_widens_too(here):
@@ -273,8 +275,8 @@ def test_errors_of_data_and_models_are_one_sentence(here):
 def test_a_full_covariance_of_too_many_features_says_how_large_it_would_be(here):
     (here / "wide.svm").write_text("1 1:1 20000:1\n-1 1:2\n")
     assert error("train", "wide.svm", "-o", "m") == (
-        "These rows have 20,000 features so far, whose full covariance takes 3,052 MiB for each C "
-        "tried, all of it looked at for every pair: train with --covariance diagonal, or with "
+        "These rows have 20,000 features so far, whose full covariance takes 3,052 MiB for each "
+        "learner, all of it looked at for every pair: train with --covariance diagonal, or with "
         "--covariance full if a full one is meant."
     )
     call("train", "wide.svm", "--covariance", "diagonal", "-o", "m")

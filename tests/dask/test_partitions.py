@@ -86,7 +86,7 @@ def test_delayed_csr_blocks_are_learned_sparse(client):
     blocks = [delayed(X) for X, _ in sparse], [delayed(y) for _, y in sparse]
     ranker = DaskRanker(CBRanker(**given, shuffle=False), client=client).fit(*blocks)
     assert_close(ranker, merged_by_hand(sparse, **given))
-    assert ranker.to_local()._sparse
+    assert ranker.to_local()._learned.state.sparse
     scores = client.compute(ranker.decision_function(blocks[0])).result()
     whole = sp.vstack([X for X, _ in sparse])
     np.testing.assert_array_equal(scores, ranker.to_local().decision_function(whole))

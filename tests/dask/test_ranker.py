@@ -35,7 +35,7 @@ from partitioning import (
 
 from cbrank.dask import DaskRanker, Files
 from cbrank.dask.blocks import Block
-from cbrank.dask.tasks import Seed, first_rows
+from cbrank.dask.tasks import Seed, head_of_table
 from cbrank.streams import TableColumns
 
 pytestmark = pytest.mark.slow
@@ -180,26 +180,53 @@ def test_weights_are_as_in_the_local_ranker(client):
     assert_close(ranker, merge(rankers))
 
 
-def test_one_C_is_chosen_for_all_partitions(client):
-    _, X, y = partitioned([100] * 5)
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+def test_with_C_auto_learners_are_merged_one_by_one(client, covariance):
+    parts, X, y = partitioned([100, 150, 90, 120, 200])
+    given = {"covariance": covariance, "policy": "fifo"}
+    ranker = DaskRanker(CBRanker(**given, shuffle=False), client=client).fit(X, y)
+    by_hand = merged_by_hand(parts, **given)
+    assert_close(ranker, by_hand)
+    local = ranker.to_local()
+    assert (local.C, ranker.C_) == ("auto", by_hand.C_)
+    assert len(local.learned().models) == 2  # the one that forgets begins anew
+    assert ranker.partial_fit(X, y).ranker_.C == "auto"
+    assert len(ranker.ranker_.learned().models) == 2
+
+
+def test_of_rows_that_are_shuffled_nothing_is_forgotten(client):
+    _, X, y = partitioned([400])
+    for shuffle, learners in ((True, 2), (False, 3)):
+        ranker = DaskRanker(CBRanker(shuffle=shuffle, random_state=0), client=client).fit(X, y)
+        assert len(ranker.ranker_.learned().models) == learners  # one partition, not merged
+        assert ranker.ranker_.forgetting_ == 0.0 or not shuffle
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+@pytest.mark.parametrize("lengths", [[20, 30], [20, 30, 25, 10], [3, 0, 40, 600], [600, 20, 30]])
+def test_rows_of_short_partitions_wait_for_others(client, lengths, rounds):
+    parts, X, y = partitioned(lengths)
+    inner = CBRanker(shuffle=False)
+    ranker = DaskRanker(inner, rounds=rounds, client=client).fit(X, y)
+    once = np.bincount(np.concatenate([y for _, y in parts]), minlength=2)
+    assert ranker.to_local().waits == (sum(lengths) < 64)
+    long = sum(length for length in lengths if length >= 64)
+    # Rows that wait are no part of what a round goes on from, and are learned once.
+    assert once.sum() <= ranker.n_seen_.sum() <= once.sum() + (rounds - 1) * sum(lengths)
+    assert ranker.n_seen_.sum() >= once.sum() + (rounds - 1) * long
+    if rounds == 1:
+        assert ranker.n_seen_.tolist() == once.tolist()
+    assert np.isfinite(ranker.coef_).all()
+
+
+def test_a_ranker_whose_rows_wait_goes_on_from_partitions(client):
+    _, X, y = partitioned([20, 20])
     ranker = DaskRanker(CBRanker(random_state=0), client=client).fit(X, y)
-    assert ranker.Cs_[ranker.progressive_auc_path_.argmax()] == ranker.C_
-    assert ranker.to_local().C == ranker.C_
-    np.testing.assert_array_equal(ranker.Cs_, 2.0 ** np.arange(-12, 5, 4))
-    assert ranker.progressive_auc_path_.min() < ranker.progressive_auc_path_.max()
-    assert ranker.partial_fit(X, y).C_ == ranker.to_local().C
-    assert not hasattr(ranker.set_params(ranker__C=1.0).fit(X, y), "Cs_")
-
-
-def test_C_is_that_of_one_ranker_over_the_first_rows_of_partitions(client):
-    parts, X, y = partitioned([3, 0, 700, 600, 800])
-    ranker = DaskRanker(CBRanker(shuffle=False), client=client).fit(X, y)
-    one = CBRanker(shuffle=False)
-    for rows, labels in parts:
-        if len(labels):
-            one.partial_fit(rows, labels, classes=[0, 1])
-    assert ranker.C_ == one.C_
-    np.testing.assert_array_equal(ranker.progressive_auc_path_, one.progressive_auc_path_)
+    assert ranker.to_local().waits
+    _, X, y = partitioned([200, 150, 300, 100, 250], seed=1)
+    ranker.partial_fit(X, y)
+    assert ranker.n_seen_.sum() == 1040
+    assert ranker.score(X, y) > 0.75
 
 
 def test_rows_of_no_weight_are_no_rows(client):
@@ -237,7 +264,7 @@ def test_the_ranker_given_stays_as_it_is(client):
     _, X, y = partitioned([60] * 3)
     inner = CBRanker(random_state=0)
     ranker = DaskRanker(inner, client=client)
-    for name in ("ranker_", "coef_", "n_features_in_", "Cs_", "columns_"):
+    for name in ("ranker_", "coef_", "n_features_in_", "columns_"):
         assert not hasattr(ranker, name)
     with pytest.raises(NotFittedError):
         ranker.to_local()
@@ -323,10 +350,9 @@ def test_the_local_ranker_goes_on_learning_and_is_saved(client, tmp_path):
     assert_same(cbrank.load(tmp_path / "m").partial_fit(*more), local)
 
 
-def test_of_a_long_partition_the_first_rows_choose_C():
+def test_of_a_long_partition_the_first_rows_decide_what_columns_are():
     X, y = some_rows(9000)
-    prior = CBRanker().partial_fit(X[:2], [0, 1])
-    [(rows, labels, _)] = first_rows(Block(0, X, y), prior, Seed(0, shuffle=False), 4)
+    [(rows, labels, _)] = head_of_table(Block(0, X, y), Seed(0, shuffle=False), 4)
     np.testing.assert_array_equal(rows, X[:2048])
     np.testing.assert_array_equal(labels, y[:2048])
 

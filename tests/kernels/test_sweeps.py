@@ -33,7 +33,7 @@ def assert_alike(one, other, tolerance=1e-10, auc=1e-3):
     assert one.n_pairs_ == other.n_pairs_
     assert one.progressive_auc_ == pytest.approx(other.progressive_auc_, abs=auc, nan_ok=True)
     for ours, theirs in [
-        (one._model.mu, other._model.mu),
+        (one._learned.state.models[0].mu, other._learned.state.models[0].mu),
         (one.coef_, other.coef_),
         (one.covariance_, other.covariance_),
     ]:
@@ -71,7 +71,9 @@ def test_any_chunks_give_the_same_bits(width, policy):
     np.testing.assert_array_equal(whole.covariance_, whole.covariance_.T)
     for chunk in (1, 7, 40):
         cut = learned(X, y, chunk, policy=policy)
-        for ours, theirs in zip(cut._model, whole._model, strict=True):
+        for ours, theirs in zip(
+            cut._learned.state.models[0], whole._learned.state.models[0], strict=True
+        ):
             np.testing.assert_array_equal(ours, theirs)
 
 
@@ -137,7 +139,7 @@ def test_sparse_rows_of_any_weight_in_any_chunks(chunk, lowest, largest):
         part = slice(begin, begin + chunk)
         ranker.partial_fit(rows[part], y[part], classes=[0, 1], sample_weight=weights[part])
     assert_alike(ranker, dense, 1e-8)
-    assert not ranker._model.features[:, sparse_diagonal.PLACE].any()
+    assert not ranker._learned.state.models[0].features[:, sparse_diagonal.PLACE].any()
 
 
 @given(X=rows, y=labels, C=st.sampled_from([2.0**-7, 1.0, 2.0**10]))
@@ -215,7 +217,7 @@ def test_rows_of_many_zeros_learn_what_the_plain_oracle_does(seed, share, width)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(blocked, "WORTHWHILE", worthwhile)
             ranker = learned(X, y)
-        np.testing.assert_allclose(ranker._model.mu, plain.mu, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(ranker._learned.state.models[0].mu, plain.mu, rtol=0, atol=1e-10)
         np.testing.assert_allclose(ranker.covariance_, plain.Sigma, rtol=0, atol=1e-10)
         np.testing.assert_array_equal(ranker.covariance_, ranker.covariance_.T)
 
@@ -245,16 +247,21 @@ def test_weights_asleep_are_as_good_as_absent(worthwhile, kept, policy, forgetti
     options = {"policy": policy, "forgetting": forgetting, "buffer_size": 12, "C": 0.1}
     whole = CBRanker(random_state=0, **options).partial_fit(X[:1], y[:1], classes=[0, 1])
     asleep = np.setdiff1d(np.arange(X.shape[1]), awake)
-    whole._model.Sigma[asleep, asleep] = ASLEEP
+    whole._learned.state.models[0].Sigma[asleep, asleep] = ASLEEP
     for rows in np.array_split(np.arange(1, len(y)), 7):
         whole.partial_fit(X[rows], y[rows])
-    assert not whole._model.mu[asleep].any()
+    assert not whole._learned.state.models[0].mu[asleep].any()
     np.testing.assert_array_equal(np.diag(whole.covariance_)[asleep], ASLEEP)
     plain = learned(X, y, **options)
-    for ours, theirs in zip(whole._buffer, plain._buffer, strict=True):
+    for ours, theirs in zip(whole._learned.state.buffer, plain._learned.state.buffer, strict=True):
         np.testing.assert_array_equal(ours, theirs)
     if kept:
         some = learned(X[:, awake], y, **options)
-        np.testing.assert_allclose(whole._model.mu[awake], some._model.mu, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(
+            whole._learned.state.models[0].mu[awake],
+            some._learned.state.models[0].mu,
+            rtol=0,
+            atol=1e-10,
+        )
         covariance = whole.covariance_[np.ix_(awake, awake)]
         np.testing.assert_allclose(covariance, some.covariance_, rtol=0, atol=1e-10)

@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 import cbrank
 from cbrank import CBRanker, CBRankerCV, OAMRanker, kernels, merge
+from cbrank.learning.front import in_scales
 from cbrank.merging import tempered
 from cbrank.merging.buffers import _chances
 
@@ -81,8 +82,8 @@ def buffered(ranker):
     labels, rows = ranker.buffered_rows()
     rows = rows.toarray() if sparse.issparse(rows) else rows
     held = []
-    for label, filled in enumerate(kernels.buffers.filled(ranker._buffer)):
-        slots = np.flatnonzero(filled) - ranker._buffer.oldest[label]
+    for label, filled in enumerate(kernels.buffers.filled(ranker._learned.state.buffer)):
+        slots = np.flatnonzero(filled) - ranker._learned.state.buffer.oldest[label]
         held.append(rows[labels == label][np.argsort(slots % filled.size)])
     return held
 
@@ -106,7 +107,7 @@ def test_gaussians_multiply_with_the_prior_counted_once(name, scaling):
 @pytest.mark.parametrize("name", CBR)
 def test_a_tree_gives_what_a_list_gives(name):
     X, y = real("german")
-    a, b, c, d = learned(name, X, y, [250, 300, 700])
+    a, b, c, d = learned(name, X, y, [250, 320, 700])  # rows of fewer than 64 would wait
     flat = merge([a, b, c, d])
     assert_same(flat, merge([merge([a, b]), merge([c, d])]), NEAR.get(name, 1e-8))
     assert_same(flat, merge([a, merge([b, merge([c, d])])]), NEAR.get(name, 1e-8))
@@ -155,7 +156,7 @@ def test_a_ranker_that_went_on_from_the_prior_is_itself(name):
     prior = make(name).partial_fit(X[:400], y[:400])
     [later] = gone_on(prior, X[400:], y[400:], [])
     assert_same(merge([later], prior=prior), later)
-    assert merge([later], prior=prior).C_ in later.Cs_ if name == "cbr-auto" else True
+    assert merge([later], prior=prior).C_ == later.C_
 
 
 @pytest.mark.parametrize("name", CBR)
@@ -280,7 +281,7 @@ def spoilt(change):
     """Return rankers of which the second has a covariance that no ranker learns."""
     X, y = table("constant")
     rankers = [CBRanker(1.0).partial_fit(X, y) for _ in range(3)]
-    change(rankers[1]._model.Sigma)
+    change(rankers[1]._learned.state.models[0].Sigma)
     return rankers
 
 
@@ -364,20 +365,24 @@ def test_a_window_holds_the_rows_as_after_one_pass(cuts, rounds, as_rows):
         if ranker is None:
             ranker = make("cbr-diagonal", buffer_size=60)
             ranker.start(X.shape[1], np.array([0, 1]), sparse=sparse.issparse(X))
-            ranker._buffer = kernels.buffers.with_room(ranker._buffer, 9, 60, reservoir=False)
+            state = ranker._learned.state
+            buffer = kernels.buffers.with_room(state.buffer, 9, 60, reservoir=False)
+            ranker._learned.state = state._replace(buffer=buffer)
         return copy.deepcopy(ranker).partial_fit(X[begin:end], y[begin:end])
 
     prior = windowed(0, 200) if rounds == 2 else None
     edges = [0 if prior is None else 200, *cuts, len(y)]
     shards = [windowed(begin, end, prior) for begin, end in pairwise(edges)]
     merged, whole = merge(shards, prior), windowed(0, len(y))
-    assert merged._buffer.size.max() > 9
+    assert merged._learned.state.buffer.size.max() > 9
     for ours, theirs in zip(buffered(merged), buffered(whole), strict=True):
         np.testing.assert_array_equal(ours, theirs)
-    for label, slots in enumerate(kernels.buffers.filled(merged._buffer)):
-        held = kernels.buffers.filled(whole._buffer)[label]
-        came = np.sort(whole._buffer.came[label, held])
-        np.testing.assert_array_equal(np.sort(merged._buffer.came[label, slots]), came)
+    for label, slots in enumerate(kernels.buffers.filled(merged._learned.state.buffer)):
+        held = kernels.buffers.filled(whole._learned.state.buffer)[label]
+        came = np.sort(whole._learned.state.buffer.came[label, held])
+        np.testing.assert_array_equal(
+            np.sort(merged._learned.state.buffer.came[label, slots]), came
+        )
 
 
 @pytest.mark.parametrize("rounds", [1, 2])
@@ -392,7 +397,7 @@ def test_a_reservoir_is_a_uniform_sample_of_all_rows(rounds):
             prior = copy.deepcopy(fresh).partial_fit(X[:50], y[:50])
             shards = gone_on(prior, X[50:], y[50:], [12])
             for shard in shards:
-                shard._buffer.random[0] += np.uint64(seed)
+                shard._learned.state.buffer.random[0] += np.uint64(seed)
         else:
             shards = [
                 copy.deepcopy(fresh)
@@ -419,12 +424,12 @@ def test_reservoirs_of_very_many_rows_merge_as_fast_as_those_of_few():
     X, y = real("german")
     shards = learned("cbr-reservoir", X, y, [200, 400])
     for shard in shards:
-        shard._buffer.seen[:] *= 10**7
+        shard._learned.state.buffer.seen[:] *= 10**7
     began = time.monotonic()
     merged = merge(shards)
     assert time.monotonic() - began < 1.0
     assert merged.n_seen_.sum() == len(y) * 10**7
-    assert merged._buffer.size.tolist() == [merged.buffer_size] * 2
+    assert merged._learned.state.buffer.size.tolist() == [merged.buffer_size] * 2
 
 
 @pytest.mark.parametrize(
@@ -481,50 +486,111 @@ def test_rankers_with_a_cross_validated_c_merge_as_plain_ones():
     np.testing.assert_array_equal(merge(shards).coef_, merge(plain).coef_)
 
 
-def test_learners_are_merged_one_by_one():
-    X, y = real("german")
-    shards = learned("cbr-auto", X, y, [250, 500, 750])
+@pytest.mark.parametrize("name", ["cbr-auto", "cbr-auto-diagonal"])
+def test_learners_are_merged_one_by_one(name):
+    rng = np.random.RandomState(0)
+    X, y = rng.uniform(-1.6, 1.6, (1000, 8)), rng.randint(0, 2, 1000)
+    X[:, :2] += 0.3 * y[:, None]  # the spread is near 1, so that units of all columns are 1
+    shards = learned(name, X, y, [250, 500, 750])
     merged = merge(shards)
-    assert merged._halving.alive.size == merged.Cs_.size
-    for number, C in enumerate(merged.Cs_):
-        alone = merge([fixed(shard, number, C) for shard in shards])
-        assert_same(fixed(merged, number, C), alone)
-    rows = [shard._record.learned[0] for shard in shards]
-    evidence = np.average([shard.progressive_auc_path_ for shard in shards], axis=0, weights=rows)
-    assert (np.abs(merged.progressive_auc_path_ - evidence) < 0.05).all()  # of the better readout
+    count = 3 if "diagonal" in name else 2  # and in a stream one that forgets
+    models = [len(shard.learned().models) for shard in (*shards, merged)]
+    assert models == [count + 1] * 4 + [count]
+    for place in range(count):
+        alone = merge([alone_with(shard, place) for shard in shards])
+        assert_same(alone_with(merged, place), alone)
+    held = [shard.learned().record for shard in shards]
+    rows = [record.learned[0] for record in held]
+    evidence = np.average([record.evidence[:2] for record in held], axis=0, weights=rows)
+    np.testing.assert_allclose(merged.learned().record.evidence, evidence, rtol=1e-12)
 
 
-def fixed(ranker, number, C):
+def alone_with(ranker, place):
     """Return one of the learners of a ranker with C "auto" as a ranker of its own."""
-    own = CBRanker(C, buffer_size=200, random_state=0).start(ranker.n_features_in_, np.arange(2))
-    record = own._record._replace(
-        position=ranker._record.position * [1, 0],
-        **{name: getattr(ranker._record, name) for name in ("sums", "history", "learned")},
+    state = ranker.learned()
+    C = ranker._method(state).learners[place].C
+    buffered = {"buffer_size": 200, "policy": ranker.policy, "covariance": ranker.covariance}
+    own = CBRanker(C, random_state=0, **buffered).start(ranker.n_features_in_, np.arange(2))
+    record = own.learned().record._replace(
+        position=state.record.position * [1, 0],
+        **{name: getattr(state.record, name) for name in ("sums", "history", "learned")},
     )
-    model = ranker.learned().models[number]
-    return own.like(own.learned()._replace(models={0: model}, buffer=ranker._buffer, record=record))
-
-
-def test_learners_that_no_two_rankers_have_in_common_end_the_choice():
-    X, y = real("german", 800)
-    shards = learned("cbr-auto", X, y, [300])
-    for shard, number in zip(shards, (1, 4), strict=True):
-        models = {number: shard.learned().models[number]}
-        shards[number // 4] = shard.like(shard.learned()._replace(models=models))
-    merged = merge(shards)
-    assert merged._halving.alive.tolist() == [4]  # it has led more rows
-    assert merged.Cs_[4] == merged.C_
-    assert np.isfinite(merged.predict_proba(X)).all()
-    assert merged.score(X, y) > 0.75
+    assert state.front is None or (state.front.inverse == 1.0).all()
+    changed = {"models": state.models[place : place + 1], "buffer": state.buffer, "record": record}
+    return own.like(own.learned()._replace(**changed))
 
 
 def test_the_learner_that_forgets_begins_anew():
     X, y = (np.concatenate([part] * 3) for part in real("german"))
     shards = learned("cbr-auto", X, y, [1500])
-    assert all(9 in shard._halving.alive for shard in shards)
+    assert [len(shard.learned().models) for shard in shards] == [3, 3]
     merged = merge(shards)
-    assert 9 not in merged._halving.alive
-    assert 9 in merged.partial_fit(X, y)._halving.alive
+    assert len(merged.learned().models) == 2
+    models = merged.partial_fit(X, y).learned().models
+    assert len(models) == 3
+    assert merged._method(merged.learned()).learners[2].forgetting > 0.0
+
+
+def test_a_merged_ranker_of_shuffled_rows_has_no_learner_that_forgets():
+    X, y = real("german")
+    shards = [make("cbr-auto").learn_shuffled(X[part::2], y[part::2]) for part in range(2)]
+    merged = merge(shards).learn_shuffled(X, y)
+    assert len(merged.learned().models) == 2
+
+
+# Columns in units of their own --------------------------------------------------------------------
+
+
+def test_shards_whose_columns_have_other_units_merge_in_those_of_the_first():
+    X, y = real("german")
+    shards = learned("cbr-auto", X, y, [200, 500])
+    merged = merge(shards)
+    inverse = [shard.learned().front.inverse for shard in (*shards, merged)]
+    assert not all((own == inverse[0]).all() for own in inverse[1:-1])
+    np.testing.assert_array_equal(inverse[-1], inverse[0])
+    assert_same(merged, in_units(merge([shards[0], *map(in_units, shards[1:])])))
+    assert merged.score(X, y) > min(shard.score(X, y) for shard in shards)
+
+
+def in_units(ranker):
+    """Return a ranker that says the same, its columns being in other units."""
+    other, rng = copy.deepcopy(ranker), np.random.RandomState(0)
+    state = other.learned()
+    units = state.front.inverse * 2.0 ** rng.randint(-3, 4, state.width)
+    other._learned.state = in_scales(state, units)
+    return other
+
+
+@pytest.mark.parametrize("shards", [[30, 30], [30, 200], [200, 30], [30, 20, 30, 40], [10, 10]])
+def test_rows_that_wait_are_learned_by_the_merged_ranker(shards):
+    X, y = real("german")
+    ends = np.cumsum([0, *shards])
+    apart = [
+        make("cbr-auto").partial_fit(X[a:b], y[a:b], classes=[0, 1]) for a, b in pairwise(ends)
+    ]
+    merged = merge(apart)
+    assert merged.n_seen_.tolist() == np.bincount(y[: ends[-1]]).tolist()
+    assert merged.waits == (ends[-1] < 64)
+    if max(shards) < 64:  # as if one ranker had met them in this order
+        whole = make("cbr-auto").partial_fit(X[: ends[-1]], y[: ends[-1]])
+        np.testing.assert_allclose(merged.decision_function(X), whole.decision_function(X))
+    elif len(shards) == 2:  # the long one first
+        long, short = sorted(range(2), key=lambda part: -shards[part])
+        a, b = ends[short], ends[short + 1]
+        whole = copy.deepcopy(apart[long]).partial_fit(X[a:b], y[a:b])
+        np.testing.assert_allclose(merged.decision_function(X), whole.decision_function(X))
+
+
+@pytest.mark.parametrize("cuts", [[300], [100, 130], [60], []])
+def test_rows_that_wait_in_the_prior_are_counted_once(cuts):
+    X, y = real("german")
+    prior = make("cbr-auto").partial_fit(X[:40], y[:40])
+    merged = merge(gone_on(prior, X[40:500], y[40:500], cuts), prior=prior)
+    assert merged.n_seen_.tolist() == np.bincount(y[:500]).tolist()
+    rows = merged.progressive_auc_history_["rows"]
+    assert (np.diff(rows) > 0).all()
+    assert rows[-1] <= 500
+    assert merged.score(X[500:], y[500:]) > 0.7
 
 
 # The record -------------------------------------------------------------------------------------

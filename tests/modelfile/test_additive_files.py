@@ -2,6 +2,8 @@
 
 import copy
 import random
+import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +15,37 @@ from cbrank.modelfile import ModelFileError, gather, restore
 
 X, Y = table(620)
 OWN = ("encoder", "rows", "waiting", "evidence")
+
+MISSING = object()
+
+# What may be changed in a file that opens all the same, what it must still be, and why that does no harm.
+HARMLESS: dict[str, tuple[Any, str]] = {
+    "encoder.text": (lambda _: True, "names and words of other letters are names and words"),
+    "encoder.ends": (
+        lambda _: True,
+        "so are those that end elsewhere, as long as there are as many",
+    ),
+    "encoder.ints": (lambda _: True, "all but counts must fit the rest; they tell what is common"),
+    "encoder.floats": (np.isfinite, "a knot, a value or a prior elsewhere, in order: other curves"),
+    "waiting.labels": (lambda labels: np.isin(labels, [0, 1]), "the other label of a row"),
+    "waiting.weights": (lambda weights: (weights > 0) & np.isfinite(weights), "another weight"),
+    "rows.numbers": (lambda _: True, "any number can be a cell, as can a gap"),
+    "rows.times": (lambda _: True, "so can any time"),
+    "rows.codes": (lambda codes: codes >= -1, "another word of the column, or a gap"),
+    "rows.text": (lambda _: True, "another word"),
+    "rows.ends": (lambda _: True, "words that end elsewhere, as many"),
+    "evidence.owners": (lambda each: np.diff(each, prepend=0) >= 0, "a cell of a column beside it"),
+    "evidence.residuals": (np.isfinite, "it only tells which pairs are crossed first"),
+    "evidence.variances": (lambda each: (each >= 0) & np.isfinite(each), "so does this"),
+    "evidence.rows": (np.isfinite, "so does this"),
+}
+HARMLESS_FACTS = {
+    ("encoder", "named"): (lambda value: type(value) is bool, "names are those of the arrays"),
+    ("encoder", "pieces"): (lambda value: value >= 1, "columns that are decided stay as they are"),
+    ("encoder", "max_categories"): (lambda value: value >= 1, "the same, of words"),
+    ("encoder", "settled"): (lambda value: value >= 0, "how many rows of a block were looked at ahead"),
+    ("stages",): (lambda value: 0 <= value <= 4, "how often crosses are chosen from here on"),
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module", params=[100, 600], ids=["waiting", "crossed"])
@@ -27,8 +60,11 @@ def use(arrays, facts):
         ranker = restore("model", arrays, facts)
     except ModelFileError:
         return False
-    rows = dict(zip(ranker.feature_names_in_, X.values(), strict=True))  # names may be forged
-    with np.errstate(all="ignore"):
+    rows = {**X}
+    if facts["model"]["front"]["encoder"]["named"]:  # names may be forged
+        rows = dict(zip(ranker.feature_names_in_, X.values(), strict=True))
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of rows with names, where there were none
         ranker.decision_function(part(rows, slice(5)))
         ranker.contributions(part(rows, slice(5)))
         ranker.partial_fit(rows, Y)
@@ -61,11 +97,21 @@ def test_a_ranker_without_crosses_is_kept():
 def test_arrays_that_are_changed_are_refused_or_harmless(saved):
     arrays, facts = saved
     assert use(copy.deepcopy(arrays), copy.deepcopy(facts))
-    rng = random.Random(0)
+    rng, refused = random.Random(0), set()
     own = [name for name in arrays if name.split(".")[1] in OWN]
-    for _ in range(150):
-        name = rng.choice(own)
-        use(copy.deepcopy(arrays) | {name: changed(arrays[name], rng)}, copy.deepcopy(facts))
+    assert {name.removeprefix("model.") for name in own} >= {"encoder.ints", "rows.numbers"}
+    for name in own * 12:
+        before, forged = arrays[name], changed(arrays[name], rng)
+        kept = forged.shape == before.shape and forged.dtype == before.dtype
+        if kept and np.array_equal(forged, before, equal_nan=forged.dtype.kind == "f"):
+            continue
+        if not use(copy.deepcopy(arrays) | {name: forged.copy()}, copy.deepcopy(facts)):
+            refused.add(name)
+            continue
+        sound, _ = HARMLESS.get(name.removeprefix("model."), (lambda _: False, ""))
+        assert kept, f"{name} of another shape or type was accepted"
+        assert np.all(sound(forged)), f"{name} was accepted, forged to {forged}"
+    assert refused == {name for name in own if arrays[name].size}
 
 
 def places(value, path=()):
@@ -79,17 +125,43 @@ def places(value, path=()):
 
 def test_facts_that_are_changed_are_refused_or_harmless(saved):
     arrays, facts = saved
-    rng, ways = random.Random(0), [*places(facts["model"]["table"])]
-    for way in ways * 4:
+    rng, ways = random.Random(0), [*places(facts["model"]["front"])]
+    for way in ways:
+        for odd in [*ODD_VALUES, *[MISSING] * (rng.random() < 0.5)]:
+            forged = copy.deepcopy(facts)
+            inner = forged["model"]["front"]
+            for key in way[:-1]:
+                inner = inner[key]
+            before = inner.pop(way[-1])
+            if odd is not MISSING:
+                inner[way[-1]] = odd
+            if type(odd) is type(before) and odd == before:
+                continue
+            if use(copy.deepcopy(arrays), forged):
+                sound, _ = HARMLESS_FACTS.get(way, (lambda _: False, ""))
+                assert odd is not MISSING, f"{way} may be missing"
+                assert sound(odd), f"{way} was accepted, forged to {odd}"
+
+
+def test_an_array_that_no_such_front_has_is_refused(saved):
+    arrays, facts = saved
+    waits = facts["model"]["front"]["waits"]
+    for name in ("front.inverse", "evidence.rows" if waits else "waiting.labels"):
+        with pytest.raises(ModelFileError, match="arrays that no such front has"):
+            restore("model", arrays | {f"model.{name}": np.zeros(1)}, facts)
+
+
+def test_a_front_that_says_nothing_is_refused(saved):
+    arrays, facts = saved
+    for front in (None, {}, [], 1, {"waits": True}):
         forged = copy.deepcopy(facts)
-        inner = forged["model"]["table"]
-        for key in way[:-1]:
-            inner = inner[key]
-        if rng.random() < 0.2:
-            del inner[way[-1]]
-        else:
-            inner[way[-1]] = rng.choice(ODD_VALUES)
-        use(copy.deepcopy(arrays), forged)
+        forged["model"]["front"] = front
+        with pytest.raises(ModelFileError, match="it has no sound encoder"):
+            restore("model", arrays, forged)
+    forged = copy.deepcopy(facts)
+    del forged["model"]["front"]
+    with pytest.raises(ModelFileError, match="it has no sound encoder"):
+        restore("model", arrays, forged)
 
 
 def test_an_array_that_is_missing_is_missed(saved):

@@ -17,7 +17,6 @@ from tables import make as make_model
 from tables import run
 
 import cbrank
-from cbrank import kernels
 from cbrank.features.table import MOST_TABLE_COLUMNS
 from cbrank.modelfile import ModelFileError, gather, restore, write
 from cbrank.streams import Columns, FileMark, Position, StreamScaler, open_stream
@@ -45,9 +44,9 @@ def test_a_few_thousand_forged_files_give_sentences():
 def test_room_to_work_in_is_not_kept(name):
     ranker = seen_by(make(name))
     arrays, facts = gather(model=ranker)
-    for part in ("model", "rivals"):
-        field = f"model.{part}.features"
-        assert field not in arrays or arrays[field].shape[-1] == 3
+    fields = [name for name in arrays if name.endswith(".features")]
+    assert len(fields) == len(ranker.learned().models)
+    assert all(arrays[field].shape[-1] == 3 for field in fields)
     assert_same(restore("model", arrays, facts), ranker)
 
 
@@ -301,9 +300,9 @@ def test_the_progress_of_a_checkpoint_is_checked(tmp_path):
     changes = [(name, value) for name in ("passes", "rows", "positives") for value in odd]
     changes += [("auc_before", value) for value in (2.0, -1.0, 0, None)]
     changes += [("weight_before", value) for value in (1e300, -1.0, 0, None)]
-    changes += [("junk", 5)]
+    changes += [("pairs_before", 5)]
     changes += [("position", value) for value in (1, [], "a", {}, {"files": []})]
-    changes += [("order", value) for value in (None, 1, [], "a", {}, {"positives": 1})]
+    changes += [("order", value) for value in (1, [], "a", {}, {"positives": 1})]
     for name, value in changes:
         write(checkpoint.path, arrays, put(facts, value, "run", "progress", name))
         with pytest.raises(ModelFileError, match="does not say where its run stopped"):
@@ -447,6 +446,156 @@ def test_very_many_categories_take_a_few_times_their_size(folder):
     assert_within(uses, path, folder / "table", folder / "rows.csv")
 
 
+# What comes before the features -------------------------------------------------------------------
+
+
+def with_front(rows):
+    """Return arrays and facts of a ranker whose rows wait, or whose columns have their scales."""
+    X, y = real("german", rows)
+    arrays, facts = gather(model=make("cbr-auto").partial_fit(X[:, :4], y))
+    return {name: array.copy() for name, array in arrays.items()}, copy.deepcopy(facts)
+
+
+def at_first(name, value):
+    """Put a value at the first place of an array of the front."""
+    return lambda arrays, facts: arrays[f"model.front.{name}"].flat.__setitem__(0, value)
+
+
+def instead(name, make_array):
+    """Put another array in the place of one of the front."""
+
+    def change(arrays, facts):
+        arrays[f"model.front.{name}"] = make_array(arrays.get(f"model.front.{name}"))
+
+    return change
+
+
+def without(name):
+    return lambda arrays, facts: arrays.pop(f"model.front.{name}")
+
+
+def said(value):
+    return lambda arrays, facts: facts["model"].update(front=value)
+
+
+SCALES = "has not the scales of its columns"
+POWERS = "scales of its columns are not powers of 2"
+ROWS = "rows that wait are not rows of its columns"
+LABELS = "rows that wait have no sound labels"
+FRONTS = {
+    **{f"a scale of {value}": (at_first("inverse", value), POWERS)
+       for value in (3.0, 0.0, -1.0, -0.5, np.nan, np.inf, -np.inf, 2.0**300, 2.0**-300, 5e-324)},
+    "no scales": (without("inverse"), SCALES),
+    "too few scales": (instead("inverse", lambda held: held[:-1]), SCALES),
+    "scales of two axes": (instead("inverse", lambda held: held[None]), SCALES),
+    "scales of another type": (instead("inverse", lambda held: held.astype(np.float32)), SCALES),
+    "scales in integers": (instead("inverse", lambda held: np.ones(held.size, np.int64)), SCALES),
+    "an array beside them": (instead("junk", lambda _: np.zeros(1)), SCALES),
+    "an encoder beside them": (
+        lambda arrays, facts: arrays.update({"model.encoder.ints": np.zeros(1, np.int64)}),
+        "arrays that no such front has",
+    ),
+    "nothing said": (said({}), "does not say whether rows wait"),
+    "nothing": (said(None), "does not say whether rows wait"),
+    "a word": (said({"waits": "yes"}), "does not say whether rows wait"),
+    "a number": (said({"waits": 1}), "does not say whether rows wait"),
+}  # fmt: skip
+WAITING = {
+    **{f"{value} in a row": (at_first("rows", value), ROWS) for value in (np.nan, np.inf, -np.inf)},
+    "narrow rows": (instead("rows", lambda held: held[:, :-1]), ROWS),
+    "rows of one axis": (instead("rows", np.ravel), ROWS),
+    "rows of another type": (instead("rows", lambda held: held.astype(np.float32)), ROWS),
+    "fewer rows than labels": (instead("rows", lambda held: held[:-1]), LABELS),
+    "more rows than labels": (instead("rows", lambda held: np.tile(held, (2, 1))), LABELS),
+    "no rows": (without("rows"), SCALES),
+    "no labels": (without("labels"), SCALES),
+    "no weights": (without("weights"), SCALES),
+    **{f"a label of {value}": (at_first("labels", value), LABELS) for value in (2, -1, 2**62)},
+    "labels of another type": (instead("labels", lambda held: held.astype(np.int32)), LABELS),
+    "labels of two axes": (instead("labels", lambda held: held[None]), LABELS),
+    **{f"a weight of {value}": (at_first("weights", value), LABELS)
+       for value in (0.0, -1.0, np.nan, np.inf)},
+    "weights of another type": (instead("weights", lambda held: held.astype(np.int64)), LABELS),
+    "rows that do not wait": (said({"waits": False}), SCALES),
+    "rows that were learned": (
+        lambda arrays, facts: [
+            arrays[f"model.buffer.{name}"].fill(1) for name in ("seen", "size")
+        ],
+        "has learned while rows wait",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", [20, 100], ids=["waiting", "scaled"])
+@pytest.mark.parametrize("forgery", FRONTS)
+def test_forged_scales_of_columns_are_refused_with_the_reason(forgery, rows):
+    change, reason = FRONTS[forgery]
+    arrays, facts = with_front(rows)
+    change(arrays, facts)
+    with pytest.raises(ModelFileError, match=reason):
+        restore("model", arrays, facts)
+
+
+@pytest.mark.parametrize("forgery", WAITING)
+def test_forged_rows_that_wait_are_refused_with_the_reason(forgery):
+    change, reason = WAITING[forgery]
+    arrays, facts = with_front(20)
+    change(arrays, facts)
+    with pytest.raises(ModelFileError, match=reason):
+        restore("model", arrays, facts)
+
+
+def test_more_rows_than_wait_are_refused():
+    arrays, facts = with_front(63)
+    assert restore("model", arrays, facts).waits
+    for name in ("rows", "labels", "weights"):
+        held = arrays[f"model.front.{name}"]
+        arrays[f"model.front.{name}"] = np.concatenate([held, held[:1]])
+    with pytest.raises(ModelFileError, match=LABELS):
+        restore("model", arrays, facts)
+
+
+def test_a_ranker_with_scales_that_says_that_rows_wait_is_refused():
+    arrays, facts = with_front(100)
+    facts["model"]["front"] = {"waits": True}
+    with pytest.raises(ModelFileError, match=SCALES):
+        restore("model", arrays, facts)
+
+
+@pytest.mark.parametrize("name", ["cbr", "cbr-auto-diagonal", "oam"])
+def test_a_ranker_that_has_no_front_has_none_in_a_file(name):
+    arrays, facts = gather(model=seen_by(make(name)))
+    width = facts["model"]["n_features"]
+    with pytest.raises(ModelFileError, match="it has a front, which no such ranker has"):
+        restore("model", arrays | {"model.front.inverse": np.ones(width)}, facts)
+    facts["model"]["front"] = {"waits": False}
+    with pytest.raises(ModelFileError, match="it has a front, which no such ranker has"):
+        restore("model", arrays, facts)
+
+
+@pytest.mark.parametrize("inverse", [2.0**200, 2.0**-200])
+@pytest.mark.parametrize("rows", [20, 100], ids=["waiting", "scaled"])
+def test_the_farthest_scales_do_no_harm(rows, inverse):
+    arrays, facts = with_front(rows)
+    arrays["model.front.inverse"][:] = inverse
+    ranker = restore("model", arrays, facts)
+    X, y = real("german", 300)
+    ranker.partial_fit(X[:, :4], y)
+    assert np.isfinite(ranker.predict_proba(X[:, :4])).all()
+
+
+@pytest.mark.parametrize("learners", [-1, 0, 1, 4, 10**9])
+@pytest.mark.parametrize("rows", [20, 100], ids=["waiting", "scaled"])
+def test_learners_are_as_many_as_a_ranker_has(rows, learners):
+    arrays, facts = with_front(rows)
+    facts["model"]["learners"] = learners
+    with pytest.raises(ModelFileError, match=f"has {learners} learners, which no such ranker has"):
+        restore("model", arrays, facts)
+    facts["model"]["learners"] = 2  # which shuffled rows leave, and there are three
+    with pytest.raises(ModelFileError, match="it has an array model2"):
+        restore("model", arrays, facts)
+
+
 # The record ---------------------------------------------------------------------------------------
 
 
@@ -516,25 +665,6 @@ def test_a_forged_record_is_refused_with_its_reason(forgery):
         restore("model", arrays, facts)
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"race.alive": [9], "record.places": 1}, "are not those it has"),
-        ({"race.alive": [0, 0]}, "are not those it has"),
-        ({"race.alive": [10, 0]}, "are not those it has"),
-    ],
-)
-def test_a_forged_choice_of_c_is_refused(changes, reason):
-    arrays, facts = with_record()
-    alive = np.array(changes["race.alive"])
-    arrays["model.race.alive"] = alive
-    arrays["model.record.places"] = arrays["model.record.places"][: alive.size]
-    for name in [name for name in arrays if name.startswith("model.rivals.")]:
-        arrays[name] = arrays[name][: alive.size - 1]
-    with pytest.raises(ModelFileError, match=reason):
-        restore("model", arrays, facts)
-
-
 def test_a_block_has_little_room_and_a_history_an_end():
     arrays, facts = with_record()
     for field in ("places", "served", "tested", "labels"):
@@ -562,24 +692,6 @@ def test_a_buffer_has_the_room_that_a_ranker_gives_it(name):
     for kept in (7, 1000):
         with pytest.raises(ModelFileError, match=f"room for {room} rows"):
             restore("model", arrays | {"model.buffer.least": np.array([kept])}, facts)
-
-
-@pytest.mark.parametrize("size", [7, "auto"])
-@pytest.mark.parametrize("name", ["cbr", "cbr-auto"])
-def test_files_that_do_not_say_when_rows_came_go_on(name, size):
-    X, y = real("german", 400)
-    ranker = make(name, buffer_size=size).partial_fit(X[:100], y[:100])
-    if size == "auto":  # as it was: as many rows of each class
-        kept = int(ranker._buffer.least[0])
-        ranker._buffer = kernels.buffers.with_room(ranker._buffer, kept, kept, reservoir=False)
-    arrays, facts = gather(model=ranker)
-    without = {n: a for n, a in arrays.items() if n.rpartition(".")[2] not in ("came", "least")}
-    opened = restore("model", copy.deepcopy(without), facts)
-    for each in (opened, ranker):
-        each.partial_fit(X[100:], y[100:])
-    np.testing.assert_array_equal(opened.coef_, ranker.coef_)
-    np.testing.assert_array_equal(opened.predict_proba(X), ranker.predict_proba(X))
-    assert opened._buffer.size.tolist() == ranker._buffer.size.tolist()
 
 
 @pytest.mark.parametrize("kept", [0, 8])

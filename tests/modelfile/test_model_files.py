@@ -103,20 +103,26 @@ def test_saved_anywhere_and_often_is_uninterrupted(name, form, cuts, tmp_path_fa
 
 
 @pytest.mark.parametrize(("name", "form"), [("cbr-auto", "dense"), ("cbr-auto-diagonal", "sparse")])
-def test_saved_while_c_is_chosen_is_uninterrupted(name, form, path):
+@pytest.mark.parametrize("shuffled", [False, True], ids=["in order", "shuffled"])
+def test_several_learners_saved_often_are_uninterrupted(name, form, shuffled, path):
     X, y = (np.concatenate([part] * 3)[:2600] for part in real("german", scaling="standard"))
     X = sparse.csr_array(X) if form == "sparse" else X
-    whole, ranker = make(name).partial_fit(X, y), make(name)
-    # In a block, at a cut, with one that forgets, and after the buffer has become shorter.
-    cuts = [0, 300, 513, 700, 1500, 2049, 2300, 2600]
+    whole, ranker = make(name), make(name)
+    # While rows wait, in a block, after they are shuffled no more, and after the buffer has become shorter.
+    cuts = [0, 1, 20, 63, 64, 300, 513, 700, 1500, 2049, 2300, 2600]
     learners, kept = set(), set()
     for begin, end in pairwise(cuts):
-        ranker = saved_and_loaded(ranker.partial_fit(X[begin:end], y[begin:end]), path)
-        learners.add(ranker._halving.alive.size)
-        kept.add(int(ranker._buffer.least[0]))
+        for each in (whole, ranker):
+            take = each.learn_shuffled if shuffled and begin < 500 else each.partial_fit
+            take(X[begin:end], y[begin:end], classes=[0, 1])
+        ranker = saved_and_loaded(ranker, path)
+        assert ranker.waits == (form == "dense" and end < 64)
+        np.testing.assert_array_equal(ranker.predict_proba(X), whole.predict_proba(X))
+        learners.add(len(ranker.learned().models))
+        kept.add(int(ranker.learned().buffer.least[0]))
     assert_same(ranker, whole)
-    assert len(learners) > 2
-    assert kept == {50, 200}
+    assert learners == ({2, 3} if shuffled else {3})
+    assert {50, 200} <= kept
     np.testing.assert_array_equal(ranker.predict_proba(X), whole.predict_proba(X))
 
 
@@ -222,7 +228,9 @@ def test_any_safetensors_reader_opens_the_file(path):
     cbrank.save(ranker, path)
     with safe_open(path, "np") as file:
         facts = json.loads(file.metadata()["cbrank"])
-        np.testing.assert_array_equal(file.get_tensor("model.model.mu"), ranker._model.mu)
+        np.testing.assert_array_equal(
+            file.get_tensor("model.model0.mu"), ranker.learned().models[0].mu
+        )
     assert facts["format"] == FORMAT
     assert facts["versions"]["cbrank"] == cbrank.__version__
     assert facts["model"]["class"] == "CBRanker"
@@ -367,7 +375,7 @@ def diverged():
             ValueError,
             "around PCG64, which a model file cannot hold",
         ),
-        (diverged, ValueError, "This OPAUCRanker cannot be saved: model.Gamma has numbers that are"),
+        (diverged, ValueError, "This OPAUCRanker cannot be saved: model0.Gamma has numbers that are"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_saved_is_said_and_leaves_the_file_alone(model, error, sentence, path):

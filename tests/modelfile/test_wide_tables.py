@@ -101,7 +101,7 @@ def test_a_table_of_too_many_columns_is_refused(narrow):
         ranker.partial_fit(X, y)
     assert not ranker.__sklearn_is_fitted__()
     arrays, facts = gather(model=AdditiveRanker().partial_fit(*rows_of(FEW, 4)))
-    facts["model"]["table"]["encoder"]["columns"] = FEW + 1
+    facts["model"]["front"]["encoder"]["columns"] = FEW + 1
     with pytest.raises(ModelFileError, match="its TableEncoder makes no sense"):
         restore("model", arrays, facts)
 
@@ -127,8 +127,8 @@ def test_a_file_of_too_many_columns_is_refused_by_its_header(narrow, tmp_path):
     ids=["rows kept", "full"],
 )
 def test_what_memory_will_not_hold_is_refused(parameters, message, monkeypatch):
-    monkeypatch.setattr("cbrank.rankers.memory._LITTLE", 0)
-    monkeypatch.setattr("cbrank.rankers.memory._available_bytes", lambda: 2.0**18)
+    monkeypatch.setattr("cbrank.learning.room._LITTLE", 0)
+    monkeypatch.setattr("cbrank.learning.room._available_bytes", lambda: 2.0**18)
     ranker = AdditiveRanker(**parameters)
     with pytest.raises(ValueError, match=message):
         ranker.partial_fit(*rows_of(MANY, 4))
@@ -138,8 +138,8 @@ def test_what_memory_will_not_hold_is_refused(parameters, message, monkeypatch):
 def test_a_file_that_memory_will_not_serve_is_refused_when_it_is_used(monkeypatch):
     X, y = rows_of(MANY, 4)
     opened = restore("model", *gather(model=AdditiveRanker().partial_fit(X, y)))
-    monkeypatch.setattr("cbrank.rankers.memory._available_bytes", lambda: 2.0**18)
-    with pytest.raises(ValueError, match="200 columns, of which 200 rows"):
+    monkeypatch.setattr("cbrank.learning.room._available_bytes", lambda: 2.0**18)
+    with pytest.raises(ValueError, match="478 features squared"):  # what it began with, of 4 rows
         opened.decision_function(X)
 
 

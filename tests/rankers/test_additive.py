@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import cbrank
 from cbrank import AdditiveRanker, CBRanker
 from cbrank.features import TableEncoder
-from cbrank.rankers import growing
+from cbrank.learning import tables
 
 ROUNDING = {"rtol": 1e-6, "atol": 1e-9}
 NOT_OURS = {
@@ -150,7 +150,7 @@ def test_columns_are_found_by_name_in_any_order():
 
 def test_nothing_is_known_before_the_first_row():
     ranker = AdditiveRanker()
-    for name in ("n_features_in_", "feature_names_in_", "coef_", "encoder_", "n_seen_", "reach_",
+    for name in ("n_features_in_", "feature_names_in_", "coef_", "encoder_", "n_seen_",
                  "intercept_", "covariance_", "C_", "n_pairs_", "forgetting_"):  # fmt: skip
         assert not hasattr(ranker, name)
     assert clone(ranker.set_params(crosses=3)).get_params()["crosses"] == 3
@@ -425,8 +425,8 @@ def test_a_fit_knows_that_its_rows_are_in_random_order():
     X, y, _ = cbrank.datasets.load("svmguide3")
     fitted = AdditiveRanker(crosses=0, random_state=0).fit(X, y)
     streamed = AdditiveRanker(crosses=0, random_state=0).partial_fit(X, y)
-    assert fitted._halving.forgetful not in fitted._halving.alive
-    assert streamed._halving.forgetful in streamed._halving.alive
+    assert [len(ranker._learned.state.models) for ranker in (fitted, streamed)] == [2, 3]
+    assert len(fitted.partial_fit(X, y)._learned.state.models) == 3
 
 
 def test_crosses_asked_for_are_used_from_the_start():
@@ -440,8 +440,8 @@ def test_crosses_asked_for_are_used_from_the_start():
 
 
 def test_many_rows_have_room_for_more_crosses(monkeypatch):
-    monkeypatch.setattr(growing, "_ROOMS", (20, 20, 20, 40))
-    monkeypatch.setattr(growing, "CHOICES", (512, 700, 900, 2000))
+    monkeypatch.setattr(tables, "_ROOMS", (20, 20, 20, 40))
+    monkeypatch.setattr(tables, "CHOICES", (512, 700, 900, 2000))
     X, y = table(3000)
 
     def crossed(ranker):

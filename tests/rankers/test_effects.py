@@ -73,7 +73,7 @@ def test_a_curve_and_its_deviation_by_a_slow_reading(ranker, table, column):
     np.testing.assert_allclose(effect, Z @ ranker.coef_[0], atol=1e-10)
     covariance = ranker.covariance_
     full = covariance if covariance.ndim == 2 else np.diag(covariance)
-    expected = np.sqrt([z @ full @ z for z in Z]) * ranker._unit_of_leader()
+    expected = np.sqrt([z @ full @ z for z in Z])
     np.testing.assert_allclose(deviation, expected, atol=1e-8)
     assert {*known.curve.knots} <= {*grid}
     assert np.abs(np.interp(known.curve.median, grid, effect)) < 0.2 * np.abs(effect).max() + 1e-9

@@ -53,7 +53,7 @@ def test_it_is_what_a_plain_reading_of_the_formula_gives(form, forgetting):
     else:
         expected = oracles.cbr_diagonal(X, y, 0.1, form=form, **options)
         np.testing.assert_allclose(ranker.covariance_, 1.0 / expected.G, rtol=1e-9)
-    np.testing.assert_allclose(ranker._model.mu, expected.mu, atol=1e-10)
+    np.testing.assert_allclose(ranker._learned.state.models[0].mu, expected.mu, atol=1e-10)
     np.testing.assert_allclose(ranker.coef_[0], expected.average, atol=1e-10)
 
 
@@ -126,23 +126,26 @@ def test_saved_and_loaded_goes_on_to_the_bit(kind, cut, german, tmp_path):
 
 
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])
-def test_every_learner_of_a_race_forgets_as_it_would_alone(covariance, german):
+def test_every_learner_of_a_pool_forgets_as_it_would_alone(covariance, german):
     X, y = german
     options = {"forgetting": 0.01, "covariance": covariance, "buffer_size": 50}
-    raced = CBRanker(**options).partial_fit(X, y)
-    assert raced.forgetting_ == 0.01
-    alone = CBRanker(raced.C_, **options).partial_fit(X, y)
-    np.testing.assert_array_equal(raced._model[0], alone._model[0])
-    np.testing.assert_array_equal(raced.covariance_, alone.covariance_)
-    for place, C in enumerate(raced._halving.C[raced._halving.alive[1:]]):
-        alone = CBRanker(C, **options).partial_fit(X, y)
-        np.testing.assert_array_equal(raced._others[0][place], alone._model[0])
+    pool = CBRanker(**options).partial_fit(X, y)
+    assert pool.forgetting_ == 0.01
+    state = pool._learned.state
+    learners = pool._method(state).learners[: len(state.models)]
+    assert len(state.models) == {"full": 2, "diagonal": 3}[covariance]
+    assert {learner.forgetting for learner in learners} == {0.01}
+    rows = X if state.front is None else X * state.front.inverse
+    for learner, model in zip(learners, state.models, strict=True):
+        alone = CBRanker(learner.C, **options).partial_fit(rows, y)
+        for ours, theirs in zip(model, alone._learned.state.models[0], strict=True):
+            np.testing.assert_array_equal(ours, theirs)
 
 
 def test_nothing_is_forgotten_unless_asked_for(german, monkeypatch):
     X, y = german
     monkeypatch.delattr(kernels.forgetting, "forget")
-    assert CBRanker(C=0.1).partial_fit(X, y)._model.tally[ROWS] == len(y)
+    assert CBRanker(C=0.1).partial_fit(X, y)._learned.state.models[0].tally[ROWS] == len(y)
     with pytest.raises(AttributeError):
         forgetful("full").partial_fit(X, y)
 
@@ -164,7 +167,7 @@ def test_the_covariance_never_exceeds_its_start_and_stays_positive():
 
 
 def test_a_covariance_that_rounding_has_spoilt_is_mended():
-    model = CBRanker(C=1.0).partial_fit(np.eye(3), [0, 1, 0])._model
+    model = CBRanker(C=1.0).partial_fit(np.eye(3), [0, 1, 0])._learned.state.models[0]
     model.Sigma[...] = np.diag([1.0, 1e-3, 0.0])
     model.Sigma[1:, 1:] += [[0.0, 1e-9], [1e-9, 0.0]]
     assert np.linalg.eigvalsh(model.Sigma)[0] < 0.0
@@ -185,7 +188,7 @@ def test_hostile_columns_are_forgotten_soundly(columns, covariance, as_rows):
 
 
 def test_a_small_variance_is_not_taken_for_rounding():
-    model = CBRanker(C=1.0).partial_fit(np.eye(3), [0, 1, 0])._model
+    model = CBRanker(C=1.0).partial_fit(np.eye(3), [0, 1, 0])._learned.state.models[0]
     scale = np.array([1.0, 1e-30, 1e-140])
     spoilt = np.array([[1.0, 1.0, -1.0], [1.0, 1.0, -1.0], [-1.0, -1.0, 1.0]])  # singular
     model.Sigma[...] = spoilt * np.outer(scale, scale)
@@ -198,7 +201,9 @@ def test_all_can_be_forgotten_within_a_few_rows(kind, german):
     X, y = german
     ranker = forgetful(kind, forgetting=0.999).partial_fit(X[:640], y[:640])
     variances = ranker.covariance_.diagonal() if kind in ("full", "auto") else ranker.covariance_
-    np.testing.assert_allclose(variances, 1.0, atol=0.01)
+    front = ranker._learned.state.front  # its prior has unit variance in the units of the columns
+    prior = 1.0 if front is None else front.inverse**2
+    np.testing.assert_allclose(variances, prior * np.ones(X.shape[1]), rtol=0.01)
     assert ranker.score(X[640:], y[640:]) > 0.6
 
 
@@ -227,7 +232,9 @@ def test_a_stream_that_turns_round_is_followed():
 def test_no_learner_forgets_once_that_is_asked_for(german, monkeypatch):
     X, y = german
     ranker = CBRanker().partial_fit(X, y).partial_fit(X[:700], y[:700])
-    assert ranker._halving.forgetting[ranker._halving.alive].max() == 0.001
+    forgets = [learner.forgetting for learner in ranker._method().learners]
+    assert forgets == [0.0, 0.0, 0.001]
+    assert len(ranker._learned.state.models) == 3
     monkeypatch.delattr(kernels.forgetting, "forget")
     ranker.set_params(forgetting=0.0).partial_fit(X[700:], y[700:])
     assert ranker.forgetting_ == 0.0

@@ -59,7 +59,7 @@ def test_cbr_is_the_paper_to_1e_8(name, scaling, form, C):
     X, y = real(name, 150, scaling)
     ranker = cbr(X, y, form, C)
     expected = oracle(name, scaling, form, C)
-    for ours, theirs in zip(parts(ranker._model), parts(expected), strict=True):
+    for ours, theirs in zip(parts(ranker._learned.state.models[0]), parts(expected), strict=True):
         assert apart(ours, theirs) < 1e-8
     assert ranker.n_pairs_ == expected.n_pairs
     auc = honest_auc(X, y, expected.mu_before)
@@ -75,19 +75,22 @@ def test_rounding_is_no_worse_than_the_papers_own(name, scaling, form, C):
     ranker = cbr(X, y, form, C)
     plain = oracle(name, scaling, form, C)
     exact = oracle(name, scaling, form, C, np.longdouble)
-    for ours, theirs, truth in zip(parts(ranker._model), parts(plain), parts(exact), strict=True):
+    for ours, theirs, truth in zip(
+        parts(ranker._learned.state.models[0]), parts(plain), parts(exact), strict=True
+    ):
         assert apart(ours, truth) < 10 * max(apart(theirs, truth), 1e-13)
-    ours, theirs = oracles.auc(y, X @ ranker._model.mu), oracles.auc(y, X @ plain.mu)
+    ours, theirs = (
+        oracles.auc(y, X @ ranker._learned.state.models[0].mu),
+        oracles.auc(y, X @ plain.mu),
+    )
     assert ours == pytest.approx(theirs, abs=1e-6)
 
 
 def random_state_of(ranker, X):
     """Return the state of a ranker's own generator before its first row."""
     begun = clone(ranker)
-    begun._start(
-        X.shape[1], np.array([0, 1]), sparse.issparse(X), np.random.RandomState(ranker.random_state)
-    )
-    return int(begun._buffer.random[0])
+    begun._start(X, np.array([0, 1]), np.random.RandomState(ranker.random_state), shuffled=False)
+    return int(begun._learned.state.buffer.random[0])
 
 
 @pytest.mark.parametrize("policy", ["fifo", "reservoir"])
@@ -106,12 +109,12 @@ def test_buffers_average_weights_and_balance(form, policy):
     if form != "full":
         options["form"] = form
     expected = learn(X, y, 0.1, state=state, **options)
-    for ours, theirs in zip(parts(ranker._model), parts(expected), strict=True):
+    for ours, theirs in zip(parts(ranker._learned.state.models[0]), parts(expected), strict=True):
         assert apart(ours, theirs) < 1e-10
     assert apart(ranker.coef_[0], expected.average) < 1e-10
     for label in (0, 1):
-        held = ranker._buffer.rows[label]
-        held = np.roll(held, -ranker._buffer.oldest[label], axis=0)
+        held = ranker._learned.state.buffer.rows[label]
+        held = np.roll(held, -ranker._learned.state.buffer.oldest[label], axis=0)
         np.testing.assert_array_equal(held, expected.buffer.rows(label))
 
 
@@ -134,7 +137,9 @@ def test_windows_hold_both_classes_since_the_same_time(
     if form != "full":
         ranker.set_params(covariance="diagonal", diagonal_update=form)
     ranker.start(X.shape[1], np.array([0, 1]), sparse=sparse.issparse(as_rows(X)))
-    ranker._buffer = kernels.buffers.with_room(ranker._buffer, *kept, reservoir=False)
+    begun = ranker._learned.state
+    buffer = kernels.buffers.with_room(begun.buffer, *kept, reservoir=False)
+    ranker._learned.state = begun._replace(buffer=buffer)
     for begin in range(0, len(y), chunk):
         part = slice(begin, begin + chunk)
         if chunk == 1:
@@ -145,7 +150,7 @@ def test_windows_hold_both_classes_since_the_same_time(
     options = {"buffer_size": kept, "weights": weights} | ({} if form == "full" else {"form": form})
     expected = learn(X, y, 0.1, **options)
     assert ranker.n_pairs_ == expected.n_pairs
-    for ours, theirs in zip(parts(ranker._model), parts(expected), strict=True):
+    for ours, theirs in zip(parts(ranker._learned.state.models[0]), parts(expected), strict=True):
         assert apart(ours, theirs) < 1e-9
     labels, rows = ranker.buffered_rows()
     rows = rows.toarray() if sparse.issparse(rows) else rows
@@ -177,7 +182,7 @@ def test_every_ranker_is_its_plain_reading(form, name, scaling, as_rows, weighte
 
 def test_opauc_keeps_means_and_covariances_of_the_classes(german):
     X, y = german
-    model = OPAUCRanker().fit(X, y)._model
+    model = OPAUCRanker().fit(X, y)._learned.state.models[0]
     for label in (0, 1):
         np.testing.assert_allclose(model.mean[label], X[y == label].mean(axis=0), atol=1e-12)
         covariance = np.cov(X[y == label].T, bias=True)

@@ -101,7 +101,7 @@ def test_any_split_and_any_pause_gives_the_same_ranker(parameters, tmp_path):
         ranker.partial_fit(X[begin:end], y[begin:end], classes=[0, 1])
         cbrank.save(ranker, tmp_path / "model")
         ranker = cbrank.load(tmp_path / "model")
-    for ours, theirs in zip(ranker._record, whole._record, strict=True):
+    for ours, theirs in zip(ranker._learned.state.record, whole._learned.state.record, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
     assert ranker.intercept_ == pytest.approx(whole.intercept_, rel=1e-9)
 

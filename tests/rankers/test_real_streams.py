@@ -96,7 +96,7 @@ def test_divergence_names_the_row_and_keeps_the_weights_before_it():
     ranker = make("opauc", step=1.0)
     with pytest.warns(ConvergenceWarning, match="OPAUCRanker diverged at row"):
         ranker.partial_fit(X, y)
-    row = int(ranker._model.diverged[0])
+    row = int(ranker._learned.state.models[0].diverged[0])
     before = make("opauc", step=1.0).partial_fit(X[: row - 1], y[: row - 1])
     assert not before.diverged_
     np.testing.assert_array_equal(ranker.coef_, before.coef_)
@@ -115,7 +115,7 @@ def test_numbers_near_the_largest_leave_finite_weights(size, name, as_rows):
             warnings.simplefilter("always")
             ranker.partial_fit(as_rows(X), y, **settings)
         assert np.abs(ranker.coef_).max() < (
-            1e100 if hasattr(ranker._model, "diverged") else np.inf
+            1e100 if hasattr(ranker._learned.state.models[0], "diverged") else np.inf
         )
         assert ranker.diverged_ == bool(said)
         assert {warning.category for warning in said} <= {ConvergenceWarning}
@@ -177,7 +177,7 @@ def test_what_rankers_say_is_finite_on_any_finite_rows(name, kind):
         probabilities = ranker.predict_proba(X)
     assert np.isfinite(probabilities).all()
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
-    for array in ranker._record:
+    for array in ranker._learned.state.record:
         assert np.isfinite(array).all()
     auc = ranker.progressive_auc_
     assert np.isnan(auc) or 0.0 <= auc <= 1.0

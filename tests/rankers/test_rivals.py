@@ -99,7 +99,7 @@ def test_scw_is_balanced_unless_told_otherwise(german):
 def test_ftrl_without_penalties_is_a_gradient_step_per_feature(german):
     X, y = german
     ranker = FTRLAUCRanker(step=0.1).partial_fit(X[:500], y[:500])
-    x, model = X[500], ranker._model
+    x, model = X[500], ranker._learned.state.models[0]
     label = y[500]
     share = ranker.n_seen_[1 - label] / 501
     g = 2 * share * (x @ ranker.coef_[0] - model.mean_score[1 - label] - (2 * label - 1)) * x
@@ -127,4 +127,6 @@ def test_spauc_converges_to_the_least_squares_ranking(german):
     ranker = SPAUCRanker(step=2.0**-10, regularization=0.0, n_passes=30, random_state=0).fit(X, y)
     assert ranker.score(X, y) == pytest.approx(roc_auc_score(y, best), abs=0.002)
     for label in (0, 1):
-        np.testing.assert_allclose(ranker._model.mean[label], means[label], atol=1e-12)
+        np.testing.assert_allclose(
+            ranker._learned.state.models[0].mean[label], means[label], atol=1e-12
+        )

@@ -41,7 +41,7 @@ def part(X, rows):
 def state(ranker):
     """All that a ranker has learned; rows that it keeps as cells, whatever their words' codes are."""
     arrays, facts = ranker.get_state()
-    table = facts.pop("table")
+    table = facts.pop("front")
     rows = {
         name.removeprefix("rows."): arrays.pop(name) for name in [*arrays] if "rows." in name[:5]
     }

@@ -116,6 +116,7 @@ FLOATS = [
 INTEGERS = [0, 1, 2, 3, 4, 5, 7, 50, 255, 2**15, 2**31 - 1, 2**31, 2**51, 2**52 - 1, 2**62, -1, -2]
 JUNK = [
     *ODD_VALUES, 4, 5, 10**6, -(2**63), 2**63, 1.5, "y", "age", "city", "id", "no", "yes", "1",
+    {"waits": True}, {"waits": False}, {"waits": 1}, {"waits": True, "encoder": {}, "stages": 0},
     "hash:24", "hash:1", "onehot", ["a"], [["a"]], {"a": 1}, {"city": "hash:24"}, {"age": "onehot"},
     {"y": ["0", "1"]}, {"city": ["a"] * 50}, "\0", "\ud800", "x" * 5000, "ä€😀",
     {"array": ["<U99999", ["a"] * 5000]}, {"dict": [[1, {"float": "inf"}], [0, 1]]},

@@ -22,7 +22,10 @@ ODD_VALUES = [
     {"tuple": [1, 2]}, {"random_state": [[0] * 624, 624, 0, 0.0]}, {"random_state": [1]},
     "Pipeline", "CBRanker", "OAMRanker", "OPAUCRanker", "F64", "U8", "BOOL", "Z9", [2, 4], [0, 0],
 ]  # fmt: skip
-ODD_NAMES = ["", "C", "rank", "average", "model", "class", "model.buffer.rows", "model.names.ends"]
+ODD_NAMES = [
+    "", "C", "rank", "average", "model", "class", "model.buffer.rows", "model.names.ends", "front", "learners",
+    "model.front.inverse", "model.front.rows", "model.model2.mu",
+]  # fmt: skip
 ODD_BYTES = [
     struct.pack("<d", math.nan), struct.pack("<d", math.inf), struct.pack("<d", 1e308),
     struct.pack("<q", -1), struct.pack("<q", 2**63 - 1), struct.pack("<q", 51), b"\xff", b'"', b"{",
@@ -32,10 +35,16 @@ ODD_BYTES = [
 
 def seen_by(ranker, *, width=4, rows=20):
     """A ranker that has learned a few rows, dense or sparse as it likes them."""
+    X, y = some_rows(width, rows)
+    return ranker.partial_fit(X if ranker.takes_dense_rows() else sparse.csr_array(X), y)
+
+
+def some_rows(width, rows):
+    """A few rows with gaps, and their labels."""
     rng = np.random.RandomState(0)
     X, y = rng.standard_normal((rows, width)).round(2), np.arange(rows) % 2
     X[rng.random_sample(X.shape) < 0.4] = 0.0
-    return ranker.partial_fit(X if ranker.takes_dense_rows() else sparse.csr_array(X), y)
+    return X, y
 
 
 def small_models():
@@ -47,6 +56,9 @@ def small_models():
     random = np.random.RandomState(1)
     weighted = make("cbr", buffer_size=2, random_state=random, class_weight={0: 1.0, 1: 2.0})
     yield "weights", seen_by(weighted)
+    # In the files of these rows have waited long enough, and there are several learners: three, and two.
+    yield "scaled", seen_by(make("cbr-auto", buffer_size=3), rows=70)
+    yield "shuffled", make("cbr-auto", buffer_size=3).learn_shuffled(*some_rows(4, 70))
     yield "dense", make("cbr-diagonal", buffer_size=2).fit([[0.0, 1.0], [1.0, 0.0]], [0, 1])
 
 

@@ -42,7 +42,7 @@ if "--atheris" in sys.argv:
     guided = atheris.instrument_imports(include=["cbrank.modelfile"])
 with guided:
     import cbrank.onnx
-    from cbrank import CBRanker
+    from cbrank import AdditiveRanker, CBRanker
     from cbrank.cli import inspect, main
     from cbrank.inspection.contents import Contents
     from cbrank.inspection.display import ends_of, panels_of
@@ -111,7 +111,7 @@ def attempt(data, random, rows=b"", folder=None):
     else:
         ranker, scaler = _parts(whole)
         _use_ranker(whole, ranker, scaler, random)
-    if isinstance(contents.ranker, CBRanker):
+    if isinstance(contents.ranker, CBRanker | AdditiveRanker):
         with _expected():
             cbrank.merge([contents.ranker, copy.deepcopy(contents.ranker)])
     if folder and "run" in facts and random.random() < 0.2:
@@ -175,7 +175,7 @@ def _use_model(model, rows):
     """Do what score and update do."""
     with _expected():
         [chunk] = open_stream(io.BytesIO(rows), columns=model.columns, learn=False)
-        sure = isinstance(model.ranker, CBRanker)
+        sure = isinstance(model.ranker, CBRanker | AdditiveRanker)
         say(model, chunk.X, std=sure, confidence=sure, proba=False, label=True)
     with _expected():
         [chunk] = open_stream(io.BytesIO(rows), columns=model.columns)

@@ -35,7 +35,7 @@ def table(kind, seed=0, rows=150):
 
 def assert_sound(ranker):
     """Check that a ranker is finite, its covariance symmetric to the bit and its variances positive."""
-    covariance, model = ranker.covariance_, ranker._model
+    covariance, model = ranker.covariance_, ranker._learned.state.models[0]
     for array in (ranker.coef_, covariance, model.mu, model.lag):
         assert np.isfinite(array).all()
     if covariance.ndim == 2:

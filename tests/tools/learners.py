@@ -58,18 +58,7 @@ def make(name, **parameters):
 
 def arrays(ranker):
     """All that a ranker has learned, by name."""
-    record = ranker._record._asdict()
-    state = {**ranker._model._asdict(), **ranker._buffer._asdict()}
-    state |= {f"record.{name}": array for name, array in ranker._record._asdict().items()}
-    if hasattr(ranker, "_halving"):
-        record["places"] = record["places"][np.argsort(ranker._halving.alive)]
-        order = np.argsort(ranker._halving.alive[1:])  # which depends on who led when
-        state |= {f"rivals.{k}": v[order] for k, v in ranker._others._asdict().items()}
-        state["record.places"] = ranker._record.places[np.append(0, 1 + order)]
-        state |= {f"race.{name}": array for name, array in ranker._halving._asdict().items()}
-        state["race.alive"] = np.append(ranker._halving.alive[0], ranker._halving.alive[1:][order])
-    state |= {f"record.{name}": array for name, array in record.items()}
-    return {name: np.array(array) for name, array in state.items()}
+    return {name: np.array(array) for name, array in ranker.get_state()[0].items()}
 
 
 def assert_same(one, other, **tolerance):

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 import dask
 import numpy as np
 from dask import delayed
-from dask.delayed import Delayed
 from distributed import Client
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
@@ -67,20 +66,16 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     ranker_ : CBRanker
-        The merged ranker, with the C chosen if that of `ranker` is "auto". Use `to_local` for a
-        copy of your own.
+        The merged ranker. Use `to_local` for a copy of your own.
     columns_ : Columns
         What the columns of the files mean; only after learning from files.
-    Cs_ : ndarray of shape (5,)
-        Every C tried; only if the C of `ranker` is "auto".
-    progressive_auc_path_ : ndarray of shape (5,)
-        AUC of late blocks of the learner with each of `Cs_`; only if the C of `ranker` is "auto".
     coef_ : ndarray of shape (1, n_features)
         This and all that follow are those of `ranker_`: the mean of the weights.
     covariance_ : ndarray of shape (n_features, n_features) or (n_features,)
         Covariance of the weights, or their variances where it is diagonal.
     C_ : float
-        The C that all partitions were learned with.
+        The C that all partitions were learned with; of the learner that weighs most if the C of `ranker`
+        is "auto".
     classes_ : ndarray of shape (2,)
         The labels; the second is the positive class.
     intercept_ : ndarray of shape (1,)
@@ -119,8 +114,9 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     Parameters of `ranker` mean on a cluster what they mean elsewhere, each partition being a stream
     of its own, but for these:
 
-    * C "auto": a copy of the ranker chooses C by the first rows of up to 16 partitions, and all
-      partitions are learned with it.
+    * C "auto": each learner learns from all partitions, and is merged with those of the same C; the one
+      that forgets is left out. Where columns are scaled, each partition does it by its own first rows,
+      and merging brings all to the units of the first.
     * `AdditiveRanker`: one copy learns the first rows of up to 16 partitions, some 8,000 in all, and
       so decides what columns are; the other rows of all partitions go on from it. Frames, arrays and
       files (by `TableColumns`) may have words and gaps.
@@ -130,7 +126,8 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
       partitions again after they were. ``cbrank train --scheduler ... --passes N`` is ``rounds=N``.
     * `class_weight` "balanced": goes by the running counts of each partition.
     * `forgetting`: within each partition, for a single round of `fit`. Rankers that have forgotten
-      part of what they went on from cannot be merged. With "auto" nothing is forgotten.
+      part of what they went on from cannot be merged. With "auto" nothing is forgotten, for the learner
+      that forgets is left out.
     * `random_state`: each partition has a generator of its own, which depends on this seed, on the
       partition's number and on the rows learned from before.
 
@@ -241,7 +238,7 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             return self._learn(partitions, None, classes)
         if isinstance(partitions, Files):
             partitions.go_on(self._known_columns(), self._scaler)
-        prior = self.to_local().set_params(**self._parameters(self.ranker_.C_))
+        prior = self.to_local().set_params(**self.ranker.get_params(deep=False))
         prior.check_parameters(classes)
         return self._learn(partitions, prior, None)
 
@@ -255,16 +252,18 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 "what they went on from cannot be merged: use rounds=1 and fit, or go on with "
                 "to_local()."
             )
-        client, chosen = cluster.client_or_default(self.client), None
+        client = cluster.client_or_default(self.client)
         known: dict[int, int] = {}
         number = check_random_state(self.ranker.random_state).randint(2**31 - 1)
         seed = Seed(int(number), self.ranker.shuffle)
         with cluster.messages_logged(client), dask.config.set(_ANY_SIZE):
             if prior is None and isinstance(self.ranker, AdditiveRanker):
-                chosen, known = self._start_table(client, partitions, seed, classes)
-                model = delayed(chosen, traverse=False)
+                begun, known = self._start_table(client, partitions, seed, classes)
+                model = delayed(begun, traverse=False)
             elif prior is None:
-                model, chosen = self._start(client, partitions, seed, classes)
+                ranker = clone(self.ranker)
+                schema = partitions.schema(client, ranker, classes)
+                model = delayed(tasks.start)(ranker, schema)
             else:
                 if isinstance(partitions, Files):
                     partitions.look(client)
@@ -274,7 +273,7 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 parts, again = partitions.parts(), round_ > 1
                 model = self._round(client, label, parts, model, seed, known, again=again)
             merged = model.result()
-        self._keep(merged, chosen, partitions, anew=prior is None)
+        self._keep(merged, partitions, anew=prior is None)
         return self
 
     def _check_ranker(self) -> None:
@@ -292,21 +291,6 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             )
         clone(self.ranker).check_parameters()
 
-    def _start(
-        self, client: Client, partitions: Partitions, seed: Seed, classes: ArrayLike | None
-    ) -> tuple[Delayed, CBRanker | None]:
-        """Return the ranker before its first row, and the one that chose C if C is "auto"."""
-        ranker = clone(self.ranker).set_params(**self._parameters(1.0))
-        schema = partitions.schema(client, ranker, classes)
-        if self.ranker.C != "auto":
-            return delayed(tasks.start)(ranker, schema), None
-        parts = tasks.evenly_spaced(partitions.parts())
-        prior = delayed(tasks.start)(clone(self.ranker), schema)
-        heads = [delayed(tasks.first_rows)(part, prior, seed, len(parts)) for part in parts]
-        chosen = client.compute(delayed(tasks.halved)(heads, prior)).result()
-        ranker.set_params(C=chosen.C_)
-        return delayed(tasks.start)(ranker, schema), chosen
-
     def _start_table(
         self, client: Client, partitions: Partitions, seed: Seed, classes: ArrayLike | None
     ) -> tuple[Any, dict[int, int]]:
@@ -317,7 +301,7 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         for parts in (tasks.evenly_spaced(every), every):
             heads = [delayed(tasks.head_of_table)(part, seed, len(parts)) for part in parts]
             numbers = [part.number for part in parts]
-            first = delayed(tasks.begun)(heads, fresh, labels, numbers)
+            first = delayed(tasks.begun)(heads, fresh, labels, numbers, seed)
             ranker = client.compute(first).result()
             if ranker.__sklearn_is_fitted__() and not ranker.waits:
                 return ranker, dict.fromkeys(numbers, tasks.share_of(len(parts)))
@@ -353,17 +337,12 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             future.result()
         return future
 
-    def _keep(
-        self, merged: CBRanker, chosen: CBRanker | None, partitions: Partitions, anew: bool
-    ) -> None:
+    def _keep(self, merged: CBRanker, partitions: Partitions, anew: bool) -> None:
         if not merged.n_seen_.any():
             raise ValueError("All sample weights are zero: there is no row to learn from.")
         if anew:
-            for name in ("Cs_", "progressive_auc_path_", "columns_"):
-                self.__dict__.pop(name, None)
+            self.__dict__.pop("columns_", None)
         self.ranker_ = merged
-        if chosen is not None and chosen.C == "auto":
-            self.Cs_, self.progressive_auc_path_ = chosen.Cs_, chosen.progressive_auc_path_
         if isinstance(partitions, Files):
             self.columns_, self._scaler = deepcopy(partitions.columns), partitions.scaler
             self.columns_.width_ = merged.n_features_in_
@@ -373,12 +352,6 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 "before they are partitioned, or go on with `rounds=2`.",
                 stacklevel=4,
             )
-
-    def _parameters(self, chosen: float) -> dict[str, Any]:
-        """Return the ranker's parameters, with the C chosen in the place of "auto"."""
-        given: dict[str, Any] = self.ranker.get_params(deep=False)
-        chooses = self.ranker.C == "auto" and not isinstance(self.ranker, AdditiveRanker)
-        return given | {"C": chosen} if chooses else given
 
     def _known_columns(self) -> Columns:
         if not hasattr(self, "columns_"):

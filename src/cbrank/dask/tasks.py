@@ -1,11 +1,10 @@
-"""What workers run: learning a partition, choosing C, and the merge tree.
+"""What workers run: deciding what columns are, learning a partition, and the merge tree.
 
 A task never changes what it is given. So one that is run again, because its worker was lost, gives
 the same ranker to the last bit.
 """
 
 import contextlib
-import itertools
 import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from copy import deepcopy
@@ -24,8 +23,9 @@ if TYPE_CHECKING:
 
 
 CHUNK_ROWS = 8192  # as in cbrank.streams: few enough to be held beside a partition
-_FIRST_PARTITIONS = 16  # at most, whose first rows choose C
-_FIRST_ROWS = 2**13  # of all together: halving takes 4,096, or more where a class is rare
+_FIRST_PARTITIONS = 16  # at most, whose first rows decide what columns are
+_FIRST_ROWS = 2**13  # of all together
+_FEW_ROWS = 128  # of one partition before those of the next, where first rows are mixed
 _BRANCHES = 4  # rankers merged by one task, so that no worker has to hold many of them
 
 Item = TypeVar("Item")
@@ -89,13 +89,14 @@ def learn(
 ) -> "CBRanker":
     """Return what `prior` becomes by learning from a partition, perhaps not for the first time.
 
-    The first `known` rows are those of `head_of_table`, which it has learned from.
+    The first `known` rows are those of `head_of_table`, which it has learned from. Rows that are
+    shuffled are no stream in time, so that nothing is forgotten.
     """
     random, ranker = seed.generator(partition, prior), deepcopy(prior)
     ranker.reseed(int(random.integers(1, 2**63)))
     try:
         for number in range(ranker.n_passes):
-            take = ranker.learn_again if again or number else ranker.partial_fit
+            take = ranker.learn_again if again or number else _in_order(ranker, seed)
             first = known and not again and not number
             order = (seed.generator(partition) if first else random) if seed.shuffle else None
             for X, y, weights in _after(partition.chunks(order, ranker), known if first else 0):
@@ -107,20 +108,25 @@ def learn(
     return ranker
 
 
+def _in_order(ranker: Any, seed: Seed) -> Any:
+    """Return how a ranker takes rows that it has not seen, shuffled or not."""
+    return ranker.learn_shuffled if seed.shuffle else ranker.partial_fit
+
+
 def rows_since(prior: "CBRanker", ranker: "CBRanker") -> int:
     """Return how many rows a ranker has learned from since it was `prior`."""
     return int((ranker.n_seen_ - prior.n_seen_).sum())
 
 
-# Choosing C ---------------------------------------------------------------------------------------
+# What columns of tables are -----------------------------------------------------------------------
 #
-# Partitions cannot choose C each for itself: rankers of different C do not merge well, and a short
-# partition has too few rows to choose by. So one ranker with C "auto" learns from the first rows of
-# some partitions, one partition after the other, and all partitions take its C.
+# Partitions cannot decide it each for itself: rankers that cut columns at different places do not merge
+# well. So one ranker learns from the first rows of some partitions, one partition after the other, and
+# all partitions go on from it. Of columns of numbers only the units are decided, which merging changes.
 
 
 def evenly_spaced(parts: Sequence[Item]) -> list[Item]:
-    """Return the partitions whose first rows choose C.
+    """Return the partitions whose first rows decide what columns are.
 
     Examples
     --------
@@ -134,16 +140,6 @@ def evenly_spaced(parts: Sequence[Item]) -> list[Item]:
 def share_of(partitions: int) -> int:
     """Return how many rows of each partition are among the first rows."""
     return math.ceil(_FIRST_ROWS / partitions)
-
-
-def first_rows(partition: Partition, prior: "CBRanker", seed: Seed, partitions: int) -> list[Chunk]:
-    """Return a partition's share of the rows that choose C."""
-    order = seed.generator(partition, prior) if seed.shuffle else None
-    try:
-        with contextlib.closing(partition.chunks(order, prior)) as chunks:
-            return _first(chunks, share_of(partitions))
-    except ValueError as error:
-        raise partition.located(error, prior) from None
 
 
 def _first(chunks: Iterable[Chunk], count: int) -> list[Chunk]:
@@ -179,31 +175,41 @@ def head_of_table(partition: Partition, seed: Seed, partitions: int) -> list[Chu
         return _first(chunks, share_of(partitions))
 
 
-def begun(heads: Sequence[Sequence[Chunk]], ranker: Any, classes: Any, names: Sequence[int]) -> Any:
-    """Return the ranker that has learned the first rows, and so decided what columns are."""
-    ranker = deepcopy(ranker)
-    for number, head in zip(names, heads, strict=True):
-        for X, y, weights in head:
-            try:
-                with compiled_once(type(ranker).__name__):
-                    ranker.partial_fit(X, y, classes=classes, sample_weight=weights)
-            except ValueError as error:
-                raise ValueError(f"Partition {number}: {error}") from None
-    return ranker
+def begun(
+    heads: Sequence[Sequence[Chunk]], ranker: Any, classes: Any, names: Sequence[int], seed: Seed
+) -> Any:
+    """Return the ranker that has learned the first rows, and so decided what columns are.
 
-
-def halved(heads: Iterable[Sequence[Chunk]], prior: "CBRanker") -> "CBRanker":
-    """Return the ranker that has chosen C by successive halving over the first rows.
-
-    Rows that it cannot learn from are skipped: learning from all partitions will say what is wrong.
+    If rows are shuffled, it takes a few of each partition at a time, since partitions may differ.
     """
-    ranker = deepcopy(prior)
-    for X, y, weights in itertools.chain.from_iterable(heads):
-        if X.shape[1] > ranker.n_features_in_:
-            ranker.resize(X.shape[1])
-        with compiled_once(type(ranker).__name__), contextlib.suppress(ValueError):
-            ranker.partial_fit(X, y, sample_weight=weights)
+    ranker = deepcopy(ranker)
+    take = _in_order(ranker, seed)
+    for number, (X, y, weights) in (
+        _by_turns(heads, names) if seed.shuffle else _in_turn(heads, names)
+    ):
+        try:
+            with compiled_once(type(ranker).__name__):
+                take(X, y, classes=classes, sample_weight=weights)
+        except ValueError as error:
+            raise ValueError(f"Partition {number}: {error}") from None
     return ranker
+
+
+def _in_turn(heads: Sequence[Sequence[Chunk]], names: Sequence[int]) -> Iterator[tuple[int, Chunk]]:
+    """Give the rows of one partition after the other, with its number."""
+    for number, head in zip(names, heads, strict=True):
+        yield from ((number, chunk) for chunk in head)
+
+
+def _by_turns(
+    heads: Sequence[Sequence[Chunk]], names: Sequence[int]
+) -> Iterator[tuple[int, Chunk]]:
+    """Give the same rows, a few of each partition at a time."""
+    left = [(number, chunk) for number, chunk in _in_turn(heads, names) if len(chunk[1])]
+    for begin in range(0, max((len(chunk[1]) for _, chunk in left), default=0), _FEW_ROWS):
+        for number, chunk in left:
+            if begin < len(chunk[1]):
+                yield number, _rows_of(chunk, slice(begin, begin + _FEW_ROWS))
 
 
 # Merging ------------------------------------------------------------------------------------------
@@ -235,7 +241,7 @@ def merged(rankers: Sequence["CBRanker"], prior: "CBRanker") -> "CBRanker":
 
 def end_of_round(ranker: "CBRanker", prior: "CBRanker", partitions: int) -> "CBRanker":
     """Return the merged ranker of a round, tempered unless the prior had learned nothing."""
-    if partitions == 1 or not prior.n_seen_.any():
+    if partitions == 1 or prior.waits or not prior.n_seen_.any():
         return ranker
     return tempered(ranker, _widened(prior, ranker.n_features_in_), partitions)
 

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-Table = Literal["benchmark", "high-dimensional"]
+from cbrank.methods import Kind
+
+Table = Kind
 Positive = int | Literal["greater", "quarter"]
 Form = Literal["svmlight", "commas", "blanks", "matlab"]
 

@@ -162,6 +162,13 @@ class TableEncoder(Owner, TransformerMixin, Estimator):
         self.n_features_in_ = len(names)
         self._encoding, self._waiting, self._settled = encoding, [], 0
 
+    @classmethod
+    def of_columns(cls, table: Table, *parameters: Any) -> Self:
+        """Return an encoder that has learned nothing but the columns of a table."""
+        encoder = cls(*parameters)
+        encoder._begin(table)
+        return encoder
+
     # The stream ----------------------------------------------------------------------------------
 
     def settle(self, table: Table, *, in_order: bool = True) -> None:

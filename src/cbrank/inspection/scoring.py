@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from cbrank.rankers.cbr import CBRanker
 from cbrank.rankers.scorer import Judged, Moment
 from cbrank.training.model import Model
 
@@ -80,7 +79,7 @@ def both_labels(model: Model) -> list[str]:
 
 def knows_confidence(model: Model) -> bool:
     """Say whether a model knows how sure its scores are."""
-    return isinstance(model.ranker, CBRanker)
+    return hasattr(model.ranker, "preference_proba")
 
 
 def refuse_without_confidence(model: Model) -> None:

@@ -32,7 +32,6 @@ from cbrank.kernels.row_table import (
     LEVEL,
     MEAN,
     MODEL,
-    OTHERS,
     PADDED,
     POSITION,
     REACHES,
@@ -41,7 +40,7 @@ from cbrank.kernels.row_table import (
     ROOM,
     SHAPE,
     SHARE,
-    SLOTS,
+    SWEEP,
     WORK,
 )
 
@@ -123,15 +122,13 @@ def copied_at(table, D, M):
 
 @borrowing_jit
 def model_at(table, place):
-    """Return the model of a learner, the leader's at place 0."""
-    d, mu, Sigma, lag, tally = (
-        table[FEATURES], table[MODEL], table[MODEL + 1], table[MODEL + 2], table[MODEL + 3],
-    )  # fmt: skip
-    if place > 0:
-        mu, Sigma = table[OTHERS] + 8 * d * (place - 1), table[OTHERS + 1] + 8 * d * d * (place - 1)
-        lag, tally = table[OTHERS + 2] + 8 * d * (place - 1), table[OTHERS + 3] + 24 * (place - 1)
+    """Return the model of a learner."""
+    d, own = table[FEATURES], WORK + EACH * place + MODEL
     return FullModel(
-        floats_at(mu, (d,)), floats_at(Sigma, (d, d)), floats_at(lag, (d,)), counts_at(tally, (3,))
+        floats_at(table[own], (d,)),
+        floats_at(table[own + 1], (d, d)),
+        floats_at(table[own + 2], (d,)),
+        counts_at(table[own + 3], (3,)),
     )
 
 
@@ -149,7 +146,7 @@ def block_at(table):
 
 @borrowing_jit
 def readouts_at(table):
-    slots = table[SLOTS]
+    slots = table[LEARNERS]
     return Readouts(
         floats_at(table[LEVEL], (slots, READOUTS)),
         floats_at(table[LEVEL + 1], (slots, READOUTS, 3)),
@@ -171,7 +168,7 @@ def curve_at(table):
 
 @borrowing_jit
 def pending_at(table, place, d, D):
-    work = WORK + EACH * place
+    work = WORK + EACH * place + SWEEP
     return Pending(
         floats_at(table[work], (D, D)),
         floats_at(table[work + 1], (D,)),

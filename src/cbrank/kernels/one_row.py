@@ -77,7 +77,6 @@ from cbrank.kernels.row_table import (
     MU,
     NOTES,
     NUMBERS,
-    OTHERS,
     OWN,
     PADDED,
     PHI,
@@ -91,7 +90,7 @@ from cbrank.kernels.row_table import (
     SETTINGS,
     SHAPE,
     SHARE,
-    SLOTS,
+    SWEEP,
     TALLY,
     WEIGHTS,
     WORK,
@@ -268,7 +267,9 @@ def learn(address: int, label: int, may_end: bool) -> int:
     _copy_means(buffer, d, copied)  # the end of a block gives them other bounds
     for place in range(learners):
         tally = model_at(table, place).tally
-        learner = learner_at(table, place, floats_at(table[WORK + EACH * place], (D, D)), tally)
+        learner = learner_at(
+            table, place, floats_at(table[WORK + EACH * place + SWEEP], (D, D)), tally
+        )
         own = Trail(held, origin, memory, said[place], tested, noted)
         say_both(own, 0, X[0], learner.mu, learner.lag, per_lag_of(tally), copied)
     trail = Trail(held, origin, memory, said[0], tested, noted)
@@ -292,10 +293,8 @@ def learn(address: int, label: int, may_end: bool) -> int:
 @exact_jit
 def _write_readout(table, place, readout, weights):
     """Write the mean of the weights of a learner, or their average."""
-    d, mu, lag, tally = table[FEATURES], table[MU], table[LAG], table[TALLY]
-    if place > 0:
-        mu, lag = table[OTHERS] + 8 * d * (place - 1), table[OTHERS + 2] + 8 * d * (place - 1)
-        tally = table[OTHERS + 3] + 24 * (place - 1)
+    d, own = table[FEATURES], WORK + EACH * place
+    mu, lag, tally = table[own + MU], table[own + LAG], table[own + TALLY]
     means, lags, rows = floats_at(mu, (d,)), floats_at(lag, (d,)), counts_at(tally, (3,))[ROWS]
     if readout == 1 and rows > 0:
         boost = _boost_of(rows)
@@ -310,11 +309,11 @@ def _write_readout(table, place, readout, weights):
 def _anchor_of(table, place, readout, weights):
     """Return the middle and the unit of a readout with these weights."""
     number = counts_at(table[NUMBERS], (table[LEARNERS],))[place]
-    level = floats_at(table[LEVEL], (table[SLOTS], READOUTS))[number, readout]
+    level = floats_at(table[LEVEL], (table[LEARNERS], READOUTS))[number, readout]
     if table[BY_MEANS]:
         means = floats_at(table[BUFFER + 1], (4, table[FEATURES]))
         return _anchor_by_means(means, weights, level)
-    centres = floats_at(table[LEVEL + 1], (table[SLOTS], READOUTS, 3))
+    centres = floats_at(table[LEVEL + 1], (table[LEARNERS], READOUTS, 3))
     return _anchor_by_scores(centres[number, readout], level)
 
 

@@ -6,17 +6,19 @@ from cbrank.kernels._awake import BEYOND
 from cbrank.kernels._pending import GROUP
 from cbrank.kernels._simd import WIDTH
 
-# What the table has: addresses of the arrays of a DenseBuffer, of a model, of a record up to its
-# `learned`, of other learners' models, stacked; of the numbers of all learners, of the weights of their
-# readouts, of room for notes, of `SETTINGS` and of the operating `POINT`; of a copy of the buffer and of
-# the row to learn; then sizes; then for each learner addresses of what its sweeps work on.
-BUFFER, MODEL, RECORD, OTHERS, NUMBERS, MIX, NOTES, SETTINGS, POINT, COPIED, ROW, SIZES = (
-    0, 8, 12, 29, 33, 34, 35, 36, 37, 38, 46, 47,
+# What the table has: addresses of the arrays of a DenseBuffer, of a record up to its `learned`, of the
+# numbers of all learners, of the weights of their readouts, of room for notes, of `SETTINGS` and of the
+# operating `POINT`; of a copy of the buffer and of the row to learn; then sizes; then for each learner
+# addresses of its model and of what its sweeps work on.
+BUFFER, RECORD, NUMBERS, MIX, NOTES, SETTINGS, POINT, COPIED, ROW, SIZES = (
+    0, 8, 25, 26, 27, 28, 29, 30, 38, 39,
 )  # fmt: skip
-FEATURES, CAPACITY, SLOTS, LEARNERS, ROOM, BY_MEANS, PADDED = range(SIZES, SIZES + 7)
-WORK = SIZES + 7
-REACHES, MEAN, DUE, EACH = 15, 22, 24, 25  # places of what a learner's sweeps work on
-SEEN, MU, LAG, TALLY = BUFFER + 4, MODEL, MODEL + 2, MODEL + 3
+FEATURES, CAPACITY, LEARNERS, ROOM, BY_MEANS, PADDED = range(SIZES, SIZES + 6)
+WORK = SIZES + 6
+MODEL, SWEEP = 0, 4  # places of a learner's addresses: its model, and what its sweeps work on
+REACHES, MEAN, DUE, EACH = SWEEP + 15, SWEEP + 22, SWEEP + 24, SWEEP + 25
+MU, LAG, TALLY = MODEL, MODEL + 2, MODEL + 3
+SEEN = BUFFER + 4
 HELD, MEMORY_AT, POSITION, LEVEL = RECORD, RECORD + 2, RECORD + 7, RECORD + 8
 SHAPE, CURVE, ERRORS, SHARE = RECORD + 11, RECORD + 12, RECORD + 14, RECORD + 15
 # What a row is learned by: the fields of `Parameters` but for C, its weight by class, and for each learner

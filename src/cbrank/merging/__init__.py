@@ -1,22 +1,22 @@
 """Rankers that learned apart, made one.
 
 * ``agreement``: which rankers can be merged
-* ``learners``: which of the learners of rankers with C "auto"
+* ``learners``: what is known of the learners of a merged ranker
 * ``gaussians``: their models, the prior counted once
 * ``buffers``: their buffers, as if one had seen all rows
 """
 
 from collections.abc import Sequence
 from copy import deepcopy
-from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cbrank import kernels
+from cbrank.learning import record
+from cbrank.learning.state import State, buffered_rows
 from cbrank.merging import buffers, gaussians, learners
 from cbrank.merging.agreement import refuse_different
-from cbrank.rankers import record
 
 if TYPE_CHECKING:
     from cbrank.rankers import CBRanker
@@ -32,7 +32,8 @@ def merge(rankers: "Sequence[CBRanker]", prior: "CBRanker | None" = None) -> "CB
     a reservoir is a uniform sample of all rows. `progressive_auc_` is that of all blocks,
     `recent_auc_` that of the latest. Rankers can be merged in a tree: up to rounding and the draws of
     reservoirs, merging is associative, but with a diagonal covariance not the probabilities, nor the
-    shares of learners in `coef_` if C is "auto", which differ a little.
+    shares of learners in `coef_` if C is "auto", which differ a little. Rows that wait in a ranker are
+    learned by the merged one, at the end.
 
     Parameters
     ----------
@@ -47,8 +48,8 @@ def merge(rankers: "Sequence[CBRanker]", prior: "CBRanker | None" = None) -> "CB
     -------
     CBRanker
         A ranker that shares nothing with the others and can go on learning. Where C is "auto",
-        the learners that all rankers have left are merged one by one; if there is none, those
-        that lead, and the choice of C is over. A learner that forgets begins anew.
+        learners are merged one by one; that which forgets begins anew. Columns are in the units of the
+        prior, or of the first ranker.
 
     Raises
     ------
@@ -84,26 +85,36 @@ def merge(rankers: "Sequence[CBRanker]", prior: "CBRanker | None" = None) -> "CB
 
 def _merged(parts: "Sequence[CBRanker]", start: "CBRanker | None") -> "CBRanker":
     """Return the ranker of all rows of rankers with the same features."""
-    learned = [part.learned() for part in parts]
-    known = start.learned() if start else None
-    chosen = learners.chosen(learned, known)
-    begun = cache(partial(learners.before, prior=known, fresh=parts[0].prior))
-    models = {}
+    count = parts[0].lasting()
+    learned = [_of_first(part.learned(), count) for part in parts]
+    known = _of_first(start.learned(), count) if start else None
+    models = []
     with kernels.threads.one_thread:
-        for number, each in chosen.items():
-            own = [part.models[place] for place, part in zip(each, learned, strict=True)]
-            models[number] = gaussians.merged(own, [*map(begun, each)], begun(number))
+        for place in range(count):
+            own = [part.models[place] for part in learned]
+            if known is None:
+                begun = [part.prior(place) for part in parts]
+            else:
+                begun = [known.models[place]] * len(own)
+            models.append(gaussians.merged(own, begun, begun[0]))
     buffer = buffers.merged(
         [part.buffer for part in learned],
         known.buffer if known else None,
         reservoir=parts[0].policy == "reservoir",
     )
     records, began = [part.record for part in learned], known.record if known else None
-    rows, weights = [part.buffered_rows() for part in parts], record.shares(records, began)
+    rows, weights = [buffered_rows(part) for part in learned], record.shares(records, began)
     kept = record.merged(records, began)
-    whole = type(learned[0])(models, buffer, kept, learners.halving_of(chosen, learned))
-    kept = learners.taken_over(whole, chosen, learned, rows, weights)
-    return parts[0].like(whole._replace(record=kept))
+    whole = learned[0]._replace(models=tuple(models), buffer=buffer, record=kept)
+    kept = learners.taken_over(whole, learned, rows, weights)
+    found: CBRanker = parts[0].like(whole._replace(record=kept))
+    return found
+
+
+def _of_first(state: State, learners: int) -> State:
+    """Return a state with only the first so many learners."""
+    known = record.of_first(state.record, learners)
+    return state._replace(models=state.models[:learners], record=known)
 
 
 def tempered(merged: "CBRanker", prior: "CBRanker", shards: int) -> "CBRanker":
@@ -114,17 +125,17 @@ def tempered(merged: "CBRanker", prior: "CBRanker", shards: int) -> "CBRanker":
     counts sqrt(shards) times against a move, so that it is between the sum and the average.
     """
     [merged], begun, _ = merged.together([merged], prior)
-    assert begun is not None
+    if begun is None:  # rows of the prior wait
+        whole: CBRanker = merged
+        return whole
     learned, known = merged.learned(), begun.learned()
     with kernels.threads.one_thread:
-        models = {
-            number: gaussians.tempered(model, learners.before(number, known, merged.prior), shards)
-            for number, model in learned.models.items()
-        }
-    whole, rows = learned._replace(models=models), [merged.buffered_rows()]
-    chosen = learners.chosen([learned], None)
-    kept = learners.taken_over(whole, chosen, [learned], rows, np.ones(1))
-    return merged.like(whole._replace(record=kept))
+        pairs = zip(learned.models, known.models, strict=False)
+        models = tuple(gaussians.tempered(*pair, shards) for pair in pairs)
+    tamed, rows = learned._replace(models=models), [buffered_rows(learned)]
+    kept = learners.taken_over(tamed, [learned], rows, np.ones(1))
+    found: CBRanker = merged.like(tamed._replace(record=kept))
+    return found
 
 
 def _plain(ranker: Any) -> Any:

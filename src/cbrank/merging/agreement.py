@@ -64,7 +64,7 @@ def _refuse_other_kinds(name: str, ranker: Any) -> None:
 
 def _refuse_no_covariance(name: str, ranker: "CBRanker") -> None:
     """Refuse a covariance that is not positive and finite, as only a forged file can have it."""
-    for model in ranker.learned().models.values():
+    for model in ranker.learned().models:
         _refuse_no_covariance_of(name, model)
 
 

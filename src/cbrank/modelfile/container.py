@@ -20,8 +20,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-import cbrank
 from cbrank.atomic import atomic_write
+from cbrank.version import __version__
 
 Arrays = dict[str, NDArray[Any]]
 Facts = dict[str, Any]
@@ -236,7 +236,7 @@ def _bytes(array: NDArray[Any]) -> memoryview:
 @functools.cache
 def _versions() -> dict[str, str]:
     others = {name: importlib.metadata.version(name) for name in ("numba", "numpy", "scikit-learn")}
-    return {"cbrank": cbrank.__version__, "python": platform.python_version(), **others}
+    return {"cbrank": __version__, "python": platform.python_version(), **others}
 
 
 # Reading ----------------------------------------------------------------------------------------

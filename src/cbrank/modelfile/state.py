@@ -61,7 +61,7 @@ def gather(**objects: Any) -> tuple[Arrays, Facts]:
     Examples
     --------
     >>> from cbrank import CBRanker
-    >>> ranker = CBRanker().partial_fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
+    >>> ranker = CBRanker(C=0.5).partial_fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
     >>> arrays, facts = gather(model=ranker)
     >>> arrays["model.buffer.seen"]
     array([1, 1])
@@ -251,7 +251,7 @@ def _ranker_state(ranker: "Ranker") -> tuple[Arrays, Facts]:
             f"This {type(ranker).__name__} has learned nothing yet: fit it before it is saved."
         )
     arrays, facts = ranker.get_state()
-    if hasattr(ranker, "feature_names_in_") and "table" not in facts:
+    if hasattr(ranker, "feature_names_in_") and not ranker.TAKES_TABLES:
         arrays |= under("names", texts_to_arrays(ranker.feature_names_in_))
     for name in _PARAMETERS:
         long = {key: value for key, value in facts[name].items() if is_of_words(value)}
@@ -264,7 +264,7 @@ def _ranker_state(ranker: "Ranker") -> tuple[Arrays, Facts]:
 def _ranker_from(kind: "type[Ranker]", arrays: Arrays, facts: Facts) -> "Ranker":
     """Return the ranker of `_ranker_state`; anything that makes no sense is a ValueError."""
     own, names, words = _apart(arrays, facts)
-    ranker = kind.from_state(own, _values(kind, facts, words))
+    ranker: Ranker = kind.from_state(own, _values(kind, facts, words))
     if names is not None:
         ranker.feature_names_in_ = np.fromiter(names, object, len(names))
     return ranker
@@ -273,7 +273,8 @@ def _ranker_from(kind: "type[Ranker]", arrays: Arrays, facts: Facts) -> "Ranker"
 def _checked_ranker(kind: "type[Ranker]", arrays: Arrays, facts: Facts) -> "Ranker":
     """Check a ranker's state in little memory; return a small ranker in its place."""
     own, _, words = _apart(arrays, facts)
-    return kind.check_state(own, _values(kind, facts, words))
+    checked: Ranker = kind.check_state(own, _values(kind, facts, words))
+    return checked
 
 
 def _apart(arrays: Arrays, facts: Facts) -> tuple[Arrays, Texts | None, dict[str, Arrays]]:
@@ -302,7 +303,8 @@ def _values(kind: "type[Ranker]", facts: Facts, words: dict[str, Arrays]) -> Fac
     return values | {
         "sparse": take(facts, "sparse", bool),
         "n_features": take(facts, "n_features", int),
-        "table": facts.get("table"),  # of a ranker that takes tables: its encoder and its rows
+        "learners": take(facts, "learners", int),
+        "front": facts.get("front"),  # how rows become features, and those that wait
     }
 
 

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-import cbrank
 from cbrank.features.crosses import Coarse
 from cbrank.features.curves import NumberColumn, Pieces
 from cbrank.features.table import GAP_WORDS, Words
@@ -24,6 +23,7 @@ from cbrank.features.words import BUCKETS, WordColumn
 from cbrank.onnx.graph import Graph, Port
 from cbrank.rankers.additive import AdditiveRanker
 from cbrank.rankers.scorer import Calibration
+from cbrank.version import __version__
 
 Floats = NDArray[np.float64]
 Term = tuple[tuple[int, ...], float, float]  # features of a coarse one, their factor, an offset
@@ -107,13 +107,13 @@ def additive_model(
     return graph.model(
         [each.port for each in inputs],
         outputs,
-        f"A scorer of cbrank {cbrank.__version__}. It takes the columns of a table, an input for each, "
+        f"A scorer of cbrank {__version__}. It takes the columns of a table, an input for each, "
         f"and gives for each row score, probability of {labels[1]!r}, and label.",
         {
             "columns": json.dumps(columns),
             "left_out": json.dumps([name for name in names if name not in taken]),
             "labels": json.dumps(labels),
-            "version": cbrank.__version__,
+            "version": __version__,
         },
     )
 

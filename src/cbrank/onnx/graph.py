@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import cbrank
 from cbrank.texts import coded
+from cbrank.version import __version__
 
 # Of 2022: what runs ONNX at all knows these.
 _OPSETS = {"": 17, "ai.onnx.ml": 3}
@@ -110,7 +110,7 @@ class Graph:
             opset_imports=[helper.make_opsetid(*opset) for opset in _OPSETS.items()],
             ir_version=_IR_VERSION,
             producer_name="cbrank",
-            producer_version=cbrank.__version__,
+            producer_version=__version__,
             doc_string=description,
         )
         checker.check_model(model)

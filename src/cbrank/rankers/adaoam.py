@@ -6,9 +6,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from cbrank import kernels
+from cbrank.learning.room import refuse_if_too_large
+from cbrank.learning.state import State
 from cbrank.parameters import POSITIVE, Parameter, Table, common, regularization, step
 from cbrank.rankers.base import Ranker
-from cbrank.rankers.memory import refuse_if_too_large
 
 
 class AdaOAMRanker(Ranker):
@@ -78,7 +79,7 @@ class AdaOAMRanker(Ranker):
     def _needs_matrix(self) -> bool:
         return True
 
-    def _new_model(self, n_features: int) -> Any:
+    def _new_model(self, n_features: int, sparse: bool) -> Any:  # noqa: ARG002
         refuse_if_too_large(
             n_features, 2, 'use OPAUCRanker(rank=50) or CBRanker(covariance="diagonal")'
         )
@@ -90,7 +91,7 @@ class AdaOAMRanker(Ranker):
             s=np.zeros(n_features),
         )
 
-    def _kernel(self) -> Callable[..., None]:
+    def _kernel(self, state: State, model: Any) -> Callable[..., None]:  # noqa: ARG002
         return kernels.adaoam.learn
 
     def _kernel_parameters(self, balanced: bool) -> Any:

@@ -1,36 +1,50 @@
-"""Beyond the straight line: curves and crosses of the columns of a table, learned by CBR.
+"""Tables as they come: curves, categories and crosses of their columns, learned by CBR."""
 
-Some learners make use of the line alone, some of the curves too. When crosses are chosen, copies of the
-two best learners join, which make use of them; the honest AUC of each decides what it weighs.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from cbrank.estimator import check_is_fitted
+from cbrank.features.encoder import TableEncoder
 from cbrank.features.table import Table as Rows
-from cbrank.parameters import ADDITIVE, Table
-from cbrank.rankers import checks, growing, halving
-from cbrank.rankers.effects import Curve, Effects, Map
-from cbrank.rankers.growing import BENDS, CROSSES, LINE
+from cbrank.learning import tables
+from cbrank.learning.front import none_waiting, waits
+from cbrank.learning.method import Method
+from cbrank.learning.pool import FORGETS, Learner
+from cbrank.learning.state import State
+from cbrank.learning.tables import Tables, tables_from
+from cbrank.parameters import ADDITIVE, MOST_OF_CURVES, Table
+from cbrank.rankers import checks, gaussian
+from cbrank.rankers.base import Ranker
+from cbrank.rankers.cbr import kernel_of, method_of, new_model, parameters_of
+from cbrank.rankers.effects import Curve, Effects, Map, effects_of
 from cbrank.rankers.reasons import MOST_NAMED, Reason, reasons_of, sentence
-from cbrank.rankers.tabular import TabularRanker
 
 Floats = NDArray[np.float64]
 
+# With C "auto": the learners, the last only where rows come in their order (docs/defaults.md). Beside curves a
+# straight line, which costs little: it is ahead where rows are few or noisy.
+_POOL_FULL = (
+    Learner(2.0**-11),
+    Learner(2.0**-6),
+    Learner(2.0**-6, line=True),
+    Learner(2.0**-8, FORGETS),
+)
+_POOL_DIAGONAL = Learner(2.0**-8), Learner(2.0**-4), Learner(2.0**-8, FORGETS)
 
-class AdditiveRanker(TabularRanker):
+
+class AdditiveRanker(Ranker):
     """Curves and crosses of the columns of a table, in one pass.
 
     A table is taken as it comes: numbers, words, booleans, dates, free text, gaps. A column of numbers
     becomes a curve, one of words a weight for each category, and pairs of columns that belong together
     are crossed. The weights of all these are learned as those of `CBRanker`, with a covariance that
-    gives a band around every curve. How much of the curves and crosses is used is decided within the
-    pass: some learners have the line only, and all are weighed by their honest AUC.
+    gives a band around every curve. How far curves bend is a matter of their prior.
 
     In a stream, the first 256 rows wait until it is known what the columns are; until then the ranker
     serves what it would have learned of them.
@@ -42,17 +56,11 @@ class AdditiveRanker(TabularRanker):
     coef_ : ndarray of shape (1, n_encoded)
         Weights of the encoder's features.
     covariance_ : ndarray of shape (n_encoded, n_encoded) or (n_encoded,)
-        Covariance of the weights, or their variances; of the learner that leads.
+        Covariance of the weights, or their variances; of the learner that weighs most.
     C_ : float
-        The C of the learner that leads.
-    reach_ : {"line", "curves", "crosses"}
-        What the learner that leads makes use of.
+        The C of the learner that weighs most.
     forgetting_ : float
         Share of the evidence that it forgets per row.
-    Cs_ : ndarray of shape (10,)
-        Every C tried, first those with the line only; only if `C` is "auto".
-    progressive_auc_path_ : ndarray of shape (10,)
-        AUC of late blocks of the learner with each of `Cs_`; only if `C` is "auto".
     n_seen_ : ndarray of shape (2,)
         Rows learned from, or waiting, of the negative and of the positive class.
     n_pairs_ : int
@@ -70,12 +78,18 @@ class AdditiveRanker(TabularRanker):
     >>> X, y, facts = load("svmguide3")
     >>> X, X_new, y, y_new = train_test_split(X, y, random_state=0)
     >>> round(AdditiveRanker(random_state=0).fit(X, y).score(X_new, y_new), 2)
-    0.89
+    0.88
     """
 
     PARAMETERS: ClassVar[Table] = ADDITIVE
-    ARMS: ClassVar[halving.Arms] = halving.Arms(
-        (-10, -7, -4, -1, 2) * 2, (LINE,) * 5 + (BENDS,) * 5, 2
+    TAKES_TABLES: ClassVar[bool] = True
+    MOST_KEPT: ClassVar[tuple[int, int]] = MOST_OF_CURVES
+    SHAPE: ClassVar[tuple[str, ...]] = (
+        *Ranker.SHAPE,
+        "pieces",
+        "crosses",
+        "kinds",
+        "max_categories",
     )
 
     def __init__(
@@ -99,124 +113,192 @@ class AdditiveRanker(TabularRanker):
         n_passes: int = 1,
         random_state: Any = None,
     ) -> None:
-        super().__init__(
-            C,
-            eta=eta,
-            buffer_size=buffer_size,
-            policy=policy,
-            covariance=covariance,  # type: ignore[arg-type]
-            diagonal_update=diagonal_update,
-            average=average,
-            forgetting=forgetting,
-            operating_point=operating_point,
-            class_weight=class_weight,
-            shuffle=shuffle,
-            n_passes=n_passes,
-            random_state=random_state,
-        )
         self.pieces = pieces
         self.crosses = crosses
         self.kinds = kinds
         self.max_categories = max_categories
+        self.C = C
+        self.eta = eta
+        self.buffer_size = buffer_size
+        self.policy = policy
+        self.covariance = covariance
+        self.diagonal_update = diagonal_update
+        self.average = average
+        self.forgetting = forgetting
+        self.operating_point = operating_point
+        self.class_weight = class_weight
+        self.shuffle = shuffle
+        self.n_passes = n_passes
+        self.random_state = random_state
 
-    def _begun(self) -> int:
-        return len(self.ARMS.exponents)
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.input_tags.dict = True
+        return tags
+
+    # How it learns -------------------------------------------------------------------------------
+
+    def _needs_matrix(self) -> bool:
+        if self.covariance != "auto" or not self.__sklearn_is_fitted__():
+            return self.covariance == "full"
+        return not self._learned.state.sparse
+
+    def _new_model(self, n_features: int, sparse: bool) -> Any:
+        return new_model(n_features, sparse, self._needs_matrix())
+
+    def _kernel(self, state: State, model: Any) -> Callable[..., None]:
+        return kernel_of(state, model)
+
+    def _kernel_parameters(self, balanced: bool) -> Any:
+        return parameters_of(self, balanced)
+
+    def _method(self, state: State | None = None) -> Method:
+        auto = self.covariance == "auto"
+        full = self.covariance == "full" or (auto and (state is None or not state.sparse))
+        return self._method_of(super()._method(state), full)
+
+    def _method_of(self, plain: Method, full: bool) -> Method:
+        plain = replace(
+            plain, needs_matrix=full, new_model=lambda n, sparse: new_model(n, sparse, full)
+        )
+        method = method_of(self, plain, _POOL_FULL if full else _POOL_DIAGONAL)
+        if self.covariance != "auto":
+            return method
+        return replace(method, of_matrix=lambda full: self._method_of(plain, full))
+
+    def _front(self, X: Rows) -> Tables:
+        tables.refuse_too_wide(X.shape[1], self._method(), self.covariance, self.pieces)
+        if isinstance(self.crosses, list):
+            tables.asked_pairs(self.crosses, X.names)  # refuse what is none at once
+        return Tables(self._encoder, deepcopy(self.crosses), none_waiting(X.take(slice(0, 0))))
+
+    def _front_of(self, parts: Any, facts: Any, n_features: int) -> Tables:
+        front = tables_from(parts, facts, n_features, self.crosses)
+        self._encoder = front.encoder
+        return front
+
+    # Rows ----------------------------------------------------------------------------------------
 
     @property
-    def reach_(self) -> str:
-        """What the learner that leads makes use of."""
-        self._fitted("reach_")
-        now = self._of_now()
-        reach = CROSSES if not hasattr(now, "_halving") else now._halving.reach[now._numbers()[0]]
-        return ("line", "curves", "crosses")[int(reach)]
-
-    # For merging -------------------------------------------------------------------------------
+    def encoder_(self) -> TableEncoder:
+        """What was decided about the columns."""
+        return self._fitted("encoder_").front.encoder
 
     @property
-    def waits(self) -> bool:  # type: ignore[override]
-        """Whether rows wait until it is known what columns are."""
-        return self._waiting is not None
+    def n_features_in_(self) -> int:
+        """Number of columns."""
+        self._fitted("n_features_in_")
+        return self._learned.state.front.encoder.n_features_in_
 
-    def together(
-        self, rankers: Sequence[Any], prior: Any
-    ) -> tuple[list[Any], Any, Callable[[Any], Any]]:
-        """Return rankers with the features of all, as they can be merged.
+    @n_features_in_.setter
+    def n_features_in_(self, _: int) -> None:
+        """Do nothing: that is the encoder's."""
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the columns, where the first rows had some."""
+        self._fitted("feature_names_in_")
+        return self._learned.state.front.encoder.feature_names_in_
+
+    def _read(self, X: Any, *, reset: bool) -> Rows:
+        if sp.issparse(X):
+            raise TypeError(
+                "Sparse data was passed, and AdditiveRanker takes tables: use CBRanker, or X.toarray()."
+            )
+        if not reset:
+            return self._learned.state.front.encoder.read(X)
+        self._encoder = TableEncoder(self.pieces, self.kinds, self.max_categories)
+        return self._encoder.read(X)
+
+    def _check_rows(self, X: Any, *, reset: bool) -> Any:
+        return X if isinstance(X, Rows) else self._read(X, reset=reset)
+
+    def _features(self, rows: Any, state: State) -> Any:
+        return state.front.encode(rows, state) if isinstance(rows, Rows) else rows
+
+    def _check(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool
+    ) -> tuple[Any, NDArray[Any], Floats]:
+        if not reset:
+            self._take_in_columns(X)
+        rows = self._read(X, reset=reset)
+        return rows, checks.check_labels(y, rows), checks.check_weights(sample_weight, rows)
+
+    def _check_row(self, x: Any) -> Any:
+        return self._read(self._as_one_row(x), reset=False)
+
+    def _as_one_row(self, x: Any) -> Any:
+        return [x] if isinstance(x, Mapping) else checks.as_one_row(x)
+
+    def _take_in_columns(self, X: Any) -> None:
+        """Take in columns that rows as dictionaries name for the first time, while rows wait."""
+        cell = self._learned
+        if waits(cell.state) and hasattr(cell.state.front.encoder, "feature_names_in_"):
+            cell.state = tables.with_new_columns(cell.state, X)
+
+    # Learning ------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn anew from `n_passes` over the rows, shuffled unless ``shuffle=False``.
 
         Parameters
         ----------
-        rankers : sequence of AdditiveRanker
-            This one and others like it.
-        prior : AdditiveRanker or None
-            What they went on from.
+        X : array-like, dict, list of dict, or data frame of shape (n_samples, n_columns)
+            Rows; what columns are is decided from 512 of them, and new categories are added as they come.
+        y : array-like of shape (n_samples,)
+            Two labels; the greater is the positive class.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Factors of C. A row of weight 0 is as good as absent.
 
         Returns
         -------
-        rankers : list of AdditiveRanker
-            Those that have learned, with the features of all.
-        prior : AdditiveRanker or None
-            The prior, with these features too.
-        finish : callable
-            What is to be done with the merged one: it learns the rows that wait.
+        AdditiveRanker
+            The ranker itself.
 
         Examples
         --------
         >>> from cbrank import AdditiveRanker
-        >>> ranker = AdditiveRanker().partial_fit([[0.0], [1.0]], [0, 1])
-        >>> len(ranker.together([ranker], None)[0])
-        1
+        >>> ranker = AdditiveRanker().fit({"city": ["Oslo", "Rome"] * 20}, [0, 1] * 20)
+        >>> ranker.predict({"city": ["Rome"]})
+        array([1])
         """
-        from cbrank.rankers.together import together  # noqa: PLC0415 (only merging needs it)
+        return super().fit(X, y, sample_weight)
 
-        choices = max(ranker._stages for ranker in rankers)
-        return together(rankers, prior, growing.room(self, choices))
+    def _set_intercept(self, *_: Any) -> None:
+        """Leave the operating point to the honest curve, so that no row is encoded twice."""
 
-    def prior(self, number: int = 0) -> Any:
-        """Return the model of a learner before the first row.
+    def learn_one(self, x: Any, y: Any, classes: Any = None) -> Self:
+        """Go on learning from one row.
 
         Parameters
         ----------
-        number : int, default=0
-            The learner's number.
+        x : dict, or array-like of shape (n_columns,)
+            The row. Of a dictionary, keys that the first 256 rows did not have are left out, and
+            keys that it lacks are missing values.
+        y : object
+            Its label.
+        classes : array-like of shape (2,), default=None
+            The two labels; needed if this is the first row.
 
         Returns
         -------
-        FullModel, DiagonalModel or SparseModel
-            A Gaussian that has met no pair; features that the learner makes no use of have a slight
-            variance.
+        object
+            The ranker itself.
 
         Examples
         --------
         >>> from cbrank import AdditiveRanker
-        >>> AdditiveRanker().partial_fit([[0.0], [1.0]], [0, 1]).prior().mu
-        array([0.])
+        >>> ranker = AdditiveRanker().learn_one({"age": 31, "city": "Oslo"}, 0, classes=[0, 1])
+        >>> ranker.learn_one({"age": 45}, 1).n_seen_
+        array([1, 1])
         """
-        fresh = super().prior()
-        if not hasattr(self, "_halving"):
-            return fresh
-        return self._reaching(fresh, int(self._halving.reach[number]))
+        return super().learn_one(x, y, classes)
 
     # What columns do -----------------------------------------------------------------------------
-
-    def _by_column(self, X: Any) -> Floats:
-        """Return what each column adds to the scores of encoded rows, a cross half to each."""
-        width = self._width()
-        if not self._encoder.width_:  # no column moves
-            return np.zeros((X.shape[0], self._encoder.n_features_in_))
-        owners, partners = self._encoder.owners_[:width], self._encoder.partners_[:width]
-        crossed = partners >= 0
-        share = sp.csr_array(
-            (
-                np.concatenate([np.where(crossed, 0.5, 1.0), np.full(crossed.sum(), 0.5)]),
-                (
-                    np.concatenate([np.arange(width), np.flatnonzero(crossed)]),
-                    np.concatenate([owners, partners[crossed]]),
-                ),
-            ),
-            shape=(width, self._encoder.n_features_in_),
-        )
-        weighed = X * self._weights() if not sp.issparse(X) else X.multiply(self._weights()).tocsr()
-        found = weighed @ share
-        return np.asarray(found.todense() if sp.issparse(found) else found)
 
     def contributions(self, X: Any) -> Floats:
         """Return what each column adds to the score of each row.
@@ -243,8 +325,10 @@ class AdditiveRanker(TabularRanker):
         True
         """
         check_is_fitted(self)
-        now = self._of_now()
-        return now._by_column(now._check_rows(X, reset=False))
+        method, state = self._now()
+        features = self._features(self._check_rows(X, reset=False), state)
+        weights = self._served_of(method, state).weights
+        return tables.by_column(state.front.encoder, weights, features)
 
     def effects(self) -> Effects:
         """Return what columns do to scores, as of now.
@@ -264,28 +348,8 @@ class AdditiveRanker(TabularRanker):
         True
         """
         check_is_fitted(self)
-        now = self._of_now()
-        labels, rows = now.buffered_rows()
-        counts = np.bincount(labels, minlength=2)
-        shares = (now.n_seen_ / np.maximum(counts, 1))[labels]
-        model = now._model
-        return Effects(
-            now._encoder,
-            now._weights().copy(),  # they may be the model's own, which goes on learning
-            model.Sigma if now._is_full() else model.variances,
-            now._unit_of_leader(),
-            rows,
-            shares / max(float(shares.sum()), 1.0),
-        )
-
-    def _unit_of_leader(self) -> float:
-        """Return the unit of what is served in that of the learner that leads."""
-        readout = int(self._mix()[0].argmax())
-        number, model = self._learners()[0]
-        weights = self._readout(model, readout, slice(None))
-        return (
-            self._served_anchor().unit / self._anchor(self._record, weights, number, readout).unit
-        )
+        method, state = self._now()
+        return effects_of(self._served_of(method, state).weights.copy(), method, state)
 
     def curve(self, column: Any) -> Curve:
         """Return what a column adds to the score at its values, without its crosses.
@@ -306,7 +370,7 @@ class AdditiveRanker(TabularRanker):
             What the column adds to the score. Of a number or time it is relative to the median, of
             words to their mean over the buffered rows, the classes weighed as they have come.
         deviation : ndarray of shape (n_values,)
-            Standard deviation of the effect, by the covariance of the learner that leads, in the
+            Standard deviation of the effect, by the covariance of the learner that weighs most, in the
             unit of the scores.
 
         Examples
@@ -374,17 +438,16 @@ class AdditiveRanker(TabularRanker):
         'ranked ... of 768: ...'
         """
         check_is_fitted(self)
-        now = self._of_now()
+        method, state = self._now()
         one = [x] if isinstance(x, Mapping) else checks.as_one_row(x, "explain", "contributions")
-        table = now._read(one, reset=False)
-        row = now._encoded(table)
-        score = float(now._scores(row)[0])
-        text = f"score {score + now._intercept_now():.3g}"
+        table = self._read(one, reset=False)
+        score = float(self._scores(table, state, method)[0])
+        text = f"score {score + self._intercept_now(method, state):.3g}"
         if among is not None:
-            scores = now._scores(now._check_rows(among, reset=False))
+            scores = self._scores(self._check_rows(among, reset=False), state, method)
             count = len(scores) + (score not in scores)
             text = f"ranked {1 + int((scores > score).sum()):,} of {count:,}"
-        return f"{text}: {sentence(now._reasons(table, row, MOST_NAMED)[0])}"
+        return f"{text}: {sentence(self._reasons(table, MOST_NAMED)[0])}"
 
     def reasons(self, X: Any, most: int = 3) -> list[list[Reason]]:
         """Return what moved the score of each row most, away from the average.
@@ -415,10 +478,21 @@ class AdditiveRanker(TabularRanker):
         ('x1', 148.0, True)
         """
         check_is_fitted(self)
-        now = self._of_now()
-        table = X if isinstance(X, Rows) else now._read(X, reset=False)
-        return now._reasons(table, now._encoded(table), most)
+        return self._reasons(self._check_rows(X, reset=False), most)
 
-    def _reasons(self, table: Rows, encoded: Any, most: int) -> list[list[Reason]]:
-        cells = Rows(table.names, self._encoder.as_decided(table))
-        return reasons_of(self.effects(), cells, encoded, most)
+    def _reasons(self, table: Rows, most: int) -> list[list[Reason]]:
+        method, state = self._now()
+        cells = Rows(table.names, state.front.encoder.as_decided(table))
+        effects = effects_of(self._served_of(method, state).weights.copy(), method, state)
+        return reasons_of(effects, cells, self._features(table, state), most)
+
+    # What a Gaussian can say ---------------------------------------------------------------------
+
+    decision_function, preference_proba = gaussian.decision_function, gaussian.preference_proba
+    _std = gaussian.deviations
+    learned, like, prior = gaussian.learned, gaussian.like, gaussian.prior
+    lasting, together = gaussian.lasting, gaussian.together
+    waits = property(gaussian.waits)
+    covariance_ = property(gaussian.covariance)
+    C_, forgetting_ = property(gaussian.C), property(gaussian.forgetting)
+    n_pairs_, n_updates_ = property(gaussian.n_pairs), property(gaussian.n_updates)

@@ -2,8 +2,10 @@
 
 import contextlib
 import warnings
-from abc import abstractmethod
+from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import replace
 from operator import is_, itemgetter
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -11,16 +13,20 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from cbrank import kernels
-from cbrank.arrays import canonical, read_only, refuse_unsound
-from cbrank.estimator import check_random_state
-from cbrank.rankers import checks, record
-from cbrank.rankers.parts import assign, to_its_end, uninterrupted
-from cbrank.rankers.state import Stateful
+from cbrank.arrays import canonical, refuse_unsound
+from cbrank.estimator import check_is_fitted, check_random_state
+from cbrank.learning import blocks, record
+from cbrank.learning.front import waits
+from cbrank.learning.method import Method
+from cbrank.learning.state import Batch, Cell, State, begin
+from cbrank.parameters import Table, documented
+from cbrank.rankers import checks, interface
+from cbrank.rankers.operating_point import intercept_of_fit
+from cbrank.rankers.scorer import Scorer
 
-DENSE_BLOCK = 2**20  # numbers of a sparse matrix made dense at a time: 8 MiB
 _ONE_ROW = np.zeros(1, np.int64)
 _ONE_LABEL = np.zeros(1, np.int64), np.ones(1, np.int64)
+_LAST_ROWS = 50  # kept of each class by rankers that learn without a buffer
 
 
 class Rows(NamedTuple):
@@ -34,32 +40,39 @@ class Rows(NamedTuple):
     labels: NDArray[np.int64]
 
 
-class Batch(NamedTuple):
-    """Rows to learn from, as kernels take them."""
-
-    X: Any
-    labels: NDArray[np.int64]
-    weights: NDArray[np.float64]
-    order: NDArray[np.int64]  # which rows, in which order
-
-
 class Settings(NamedTuple):
     """What a stream is learned by for as long as no parameter changes."""
 
     read: Callable[[dict[str, Any]], tuple[Any, ...]]
     values: tuple[Any, ...]  # of the parameters, `read` from the attributes
     class_weight: Any  # a copy, for a dictionary changes within
-    parameters: Any  # the kernel's
+    method: Method
+    sparse: bool  # the state's, which the method depends on
     weights: tuple[NDArray[np.float64], ...]  # of one row, by class
 
 
-class Ranker(Stateful):
+class Ranker(Scorer, metaclass=ABCMeta):
     """Base of the rankers: a subclass names its kernel, its model and its parameters."""
+
+    PARAMETERS: ClassVar[Table]
+    TAKES_TABLES: ClassVar[bool] = (
+        False  # as they come, with words and missing values; else numbers only
+    )
+    # Parameters that shape the model, so that they cannot change in the middle of a stream.
+    SHAPE: ClassVar[tuple[str, ...]] = ("buffer_size", "covariance", "policy", "rank")
 
     class_weight: Literal["balanced"] | dict[Any, float] | None
     shuffle: bool
     n_passes: int
     random_state: Any
+
+    _shape: dict[str, Any]  # the values of these when the stream began
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "PARAMETERS" in vars(cls):
+            cls.KINDS = {parameter.name: parameter.kinds for parameter in cls.PARAMETERS}
+            cls.__doc__ = documented(cls.__doc__, cls.PARAMETERS)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -67,20 +80,47 @@ class Ranker(Stateful):
         tags.input_tags.sparse = True
         return tags
 
+    __dir__, __setstate__ = interface.public_names, interface.set_state
+
     # What a subclass says of itself ------------------------------------------------------------
 
-    TAKES_TABLES: ClassVar[bool] = False  # as they come, with words and gaps; else numbers only
+    @abstractmethod
+    def _new_model(self, n_features: int, sparse: bool) -> Any:
+        """Return the tuple of arrays that the kernel learns into."""
 
     @abstractmethod
-    def _kernel(self) -> Callable[..., None]:
-        """Return the function that streams rows, sparse if `_sparse`, into the model."""
+    def _kernel(self, state: State, model: Any) -> Callable[..., None]:
+        """Return the function that streams rows into a model."""
 
     @abstractmethod
     def _kernel_parameters(self, balanced: bool) -> Any:
         """Return the tuple of numbers that the kernel goes by."""
 
-    def _weights(self) -> NDArray[np.float64]:
-        return self._model.w
+    def _needs_matrix(self) -> bool:
+        """Say whether the model is d x d."""
+        return False
+
+    def _method(self, state: State | None = None) -> Method:
+        # What a stream began with decides whether there is a pool: C may have been changed since.
+        auto = (vars(self) if state is None else self._shape).get("C") == "auto"
+        kept = getattr(self, "buffer_size", _LAST_ROWS)
+        return Method(
+            self._new_model,
+            self._kernel,
+            self._kernel_parameters(self.class_weight == "balanced"),
+            self._needs_matrix(),
+            lambda _: (int(kept), int(kept)),
+            pool=auto,
+        )
+
+    def _front_of(self, parts: Any, facts: Any, n_features: int) -> Any:  # noqa: ARG002
+        """Return the front of a saved state."""
+        if facts or any(parts[part] for part in parts if part):
+            raise ValueError("it has a front, which no such ranker has")
+
+    def _front(self, X: Any) -> Any:  # noqa: ARG002
+        """Return the front of a stream of rows like these, if they do not become features as they come."""
+        return None
 
     # Learning ----------------------------------------------------------------------------------
 
@@ -109,7 +149,7 @@ class Ranker(Stateful):
                 rows = self._check_both_classes(X, y, sample_weight)
                 kept = np.flatnonzero(rows.weights)
                 weights = self._fit_rows(rows, kept, check_random_state(self.random_state))
-                self._intercept = self._intercept_of(rows, kept, weights)
+                self._set_intercept(rows, kept, weights)
         self._warn_if_diverged()
         return self
 
@@ -119,7 +159,8 @@ class Ranker(Stateful):
             raise ValueError("All sample weights are zero: there is no row to learn from.")
         classes = checks.check_classes(y[weights > 0])
         labels = checks.encode(y, classes, weights)
-        weighed = checks.weighed(weights, self.class_weights(classes), labels)
+        own = checks.class_weights(self.class_weight, classes)
+        weighed = checks.weighed(weights, own, labels)
         checks.check_classes(y[weighed > 0])
         return Rows(X, y, weights, sample_weight is not None, classes, labels)
 
@@ -128,21 +169,33 @@ class Ranker(Stateful):
     ) -> NDArray[np.float64]:
         """Learn anew from the rows `kept`, as if there were no others; return the weights used."""
         counts = np.bincount(rows.labels[kept], minlength=2)
-        class_weights = self.class_weights(rows.classes, counts)
-        weights = checks.weighed(rows.weights, class_weights, rows.labels)
-        self._start_with(rows.X, rows.classes, random)
+        own = checks.class_weights(self.class_weight, rows.classes, counts)
+        weights = checks.weighed(rows.weights, own, rows.labels)
+        self._start(rows.X, rows.classes, random, shuffled=self.shuffle)
+        cell = self._learned
         for number in range(self.n_passes):
             order = random.permutation(kept) if self.shuffle else kept
-            batch = Batch(rows.X, rows.labels, weights, order)
-            parameters, tested = self._kernel_parameters(False), number == 0
-            self._learn(batch, parameters, tested=tested, shuffled=self.shuffle)
+            batch, first = Batch(rows.X, rows.labels, weights, order), number == 0
+            method = self._method(cell.state)
+            method = replace(method, parameters=self._kernel_parameters(False))
+            blocks.learn(cell, method, batch, tested=first, ahead=first)
         return weights
 
-    def _intercept_of(
+    def _set_intercept(
         self, rows: Rows, kept: NDArray[np.int64], weights: NDArray[np.float64]
-    ) -> float:
-        scores = self._scores(rows.X)[kept]
-        return self._fitted_intercept(rows.labels[kept] == 1, scores, weights[kept])
+    ) -> None:
+        """Take the operating point from the rows of a fit."""
+        method, now = self._now()
+        scores, positive = self._scores(rows.X, now, method)[kept], rows.labels[kept] == 1
+        seen = np.bincount(positive, minlength=2)
+        found = intercept_of_fit(
+            now,
+            self._served_of(method, now).anchor,
+            (positive, scores, weights[kept]),
+            self._costs(seen),
+            self.operating_point == "balanced",
+        )
+        self._learned.state = self._learned.state._replace(intercept=found)
 
     def partial_fit(
         self,
@@ -175,10 +228,7 @@ class Ranker(Stateful):
         self : object
             The ranker itself.
         """
-        with self._own.lock:
-            learn = self._go_on if hasattr(self, "_model") else self._begin
-            learn(X, y, classes, sample_weight)
-        self._warn_if_diverged()
+        self._take_up(X, y, classes, sample_weight)
         return self
 
     def learn_shuffled(
@@ -209,36 +259,8 @@ class Ranker(Stateful):
         self : object
             The ranker itself.
         """
-        with self._own.lock:
-            learn = self._go_on if hasattr(self, "_model") else self._begin
-            learn(X, y, classes, sample_weight, shuffled=True)
-        self._warn_if_diverged()
+        self._take_up(X, y, classes, sample_weight, shuffled=True)
         return self
-
-    def _begin(
-        self, X: Any, y: Any, classes: Any, sample_weight: Any, *, shuffled: bool = False
-    ) -> None:
-        """Begin a stream, unless there is nothing to learn from in its first chunk."""
-        self._validate_params()
-        with self._unchanged_on_error() as undo:
-            X, y, weights = self._check(X, y, sample_weight, reset=True)
-            if classes is None and not weights.any():
-                undo()
-                return
-            known = checks.check_classes(y[weights > 0] if classes is None else classes)
-            labels = checks.encode(y, known, weights)
-            weights = checks.weighed(weights, self.class_weights(known), labels)
-            if not weights.any():
-                undo()
-                return
-            random = check_random_state(self.random_state)
-            self._start_with(X, known, random)
-            batch = Batch(X, labels, weights, np.arange(X.shape[0]))
-            self._learn(batch, self._settings().parameters, shuffled=shuffled)
-
-    def _start_with(self, X: Any, classes: NDArray[Any], random: np.random.RandomState) -> None:
-        """Begin with rows like these."""
-        self._start(X.shape[1], classes, sp.issparse(X), random)
 
     def learn_again(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn once more from rows of the stream, as a further pass does: they test nothing.
@@ -246,7 +268,7 @@ class Ranker(Stateful):
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Rows that `partial_fit` has learned from.
+            Rows that `partial_fit` has learned from; those that wait are not learned twice.
         y : array-like of shape (n_samples,)
             Their labels.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -257,13 +279,14 @@ class Ranker(Stateful):
         self : object
             The ranker itself.
         """
-        with self._own.lock:
-            shuffled = record.shuffled(self._record)
-            self._go_on(X, y, None, sample_weight, tested=False, shuffled=shuffled)
-        self._warn_if_diverged()
+        check_is_fitted(self)
+        known = self._learned.state
+        if not waits(known):
+            shuffled = record.shuffled(known.record)
+            self._take_up(X, y, None, sample_weight, tested=False, shuffled=shuffled)
         return self
 
-    def _go_on(
+    def _take_up(
         self,
         X: Any,
         y: Any,
@@ -273,14 +296,81 @@ class Ranker(Stateful):
         tested: bool = True,
         shuffled: bool = False,
     ) -> None:
-        """Go on with a stream that has begun."""
-        settings = self._settings()
-        X, y, weights = self._check(X, y, sample_weight, reset=False)
-        self._check_unchanged(classes)
-        labels = checks.encode(y, self.classes_, weights)
-        weights = checks.weighed(weights, np.concatenate(settings.weights), labels)
-        batch = Batch(X, labels, weights, np.arange(X.shape[0]))
-        self._learn(batch, settings.parameters, tested=tested, shuffled=shuffled)
+        """Go on with a stream, or begin one, unless there is nothing to learn from in its first chunk."""
+        with self._own.lock:
+            if "_learned" not in self.__dict__:
+                self._begin(X, y, classes, sample_weight, shuffled)
+            else:
+                settings = self._settings()
+                X, y, weights = self._check(X, y, sample_weight, reset=False)
+                self._check_unchanged(classes)
+                labels = checks.encode(y, self.classes_, weights)
+                weights = checks.weighed(weights, np.concatenate(settings.weights), labels)
+                batch = Batch(X, labels, weights, np.arange(X.shape[0]))
+                self._learn(batch, tested=tested, shuffled=shuffled)
+        self._warn_if_diverged(4)
+
+    def _begin(self, X: Any, y: Any, classes: Any, sample_weight: Any, shuffled: bool) -> None:
+        self._validate_params()
+        with self._unchanged_on_error() as undo:
+            X, y, weights = self._check(X, y, sample_weight, reset=True)
+            if classes is None and not weights.any():
+                undo()
+                return
+            known = checks.check_classes(y[weights > 0] if classes is None else classes)
+            labels = checks.encode(y, known, weights)
+            own = checks.class_weights(self.class_weight, known)
+            weights = checks.weighed(weights, own, labels)
+            if not weights.any():
+                undo()
+                return
+            self._start(X, known, check_random_state(self.random_state), shuffled=shuffled)
+            batch = Batch(X, labels, weights, np.arange(X.shape[0]))
+            self._learn(batch, shuffled=shuffled)
+            self._settings()
+
+    def _start(
+        self, X: Any, classes: NDArray[Any], random: np.random.RandomState, *, shuffled: bool
+    ) -> None:
+        """Begin with rows like these; other threads see all of it or nothing."""
+        seed = int(random.randint(1, 2**31 - 1)) * 2**31 + int(random.randint(2**31 - 1))
+        front = self._front(X)
+        width = X.shape[1] if front is None else front.first_width(X.shape[1])
+        method = self._method()
+        state = begin(method, width, seed, front, sparse=sp.issparse(X), shuffled=shuffled)
+        self._own.known = self._own.session = self._own.provisional = None
+        self._begin_like(classes, {"_learned": Cell(state)})
+
+    def _begin_like(self, classes: NDArray[Any], learned: dict[str, Any] | None = None) -> None:
+        known = self.get_params(deep=False)
+        fresh: dict[str, Any] = {
+            "_shape": {name: deepcopy(known[name]) for name in self.SHAPE if name in known},
+            "classes_": classes,
+            "_label_of": {label: index for index, label in enumerate(classes.tolist())},
+        }
+        if known.get("C") == "auto":
+            fresh["_shape"]["C"] = "auto"
+        self.__dict__ = self.__dict__ | fresh | (learned or {})
+
+    def _learn(self, batch: Batch, *, tested: bool = True, shuffled: bool = False) -> None:
+        """Learn rows in the order given. Rows that were shuffled are no stream in time."""
+        cell = self._learned
+        before = cell.state
+        if not batch.weights[batch.order].any():
+            return
+        seen, was_shuffled = before.buffer.seen.sum(), record.shuffled(before.record)
+        try:
+            record.set_shuffled(before.record, shuffled)
+            if before.intercept is not None:
+                cell.state = before._replace(intercept=None)
+            blocks.learn(cell, self._settings().method, batch, tested=tested)
+        except BaseException:
+            if cell.state.buffer.seen.sum() == seen:
+                record.set_shuffled(cell.state.record, was_shuffled)
+                cell.state = cell.state._replace(intercept=before.intercept)
+            raise
+        finally:
+            self._own.turn += 1
 
     def learn_one(self, x: Any, y: Any, classes: ArrayLike | None = None) -> Self:
         """Go on learning from one row: `partial_fit` without its overhead.
@@ -299,47 +389,25 @@ class Ranker(Stateful):
         self : object
             The ranker itself.
         """
-        with self._own.lock:
-            if classes is None and self.learn_at_once(x, y):
-                return self
-        if not hasattr(self, "_model"):
-            return self.partial_fit(checks.as_one_row(x), [y], classes)
+        if not self.__sklearn_is_fitted__() or waits(self._learned.state):
+            return self.partial_fit(self._as_one_row(x), [y], classes)
         with self._own.lock:
             if classes is not None:
                 self._check_unchanged(classes)
-            self.learn_row(self._check_row(x), self.encode_label(y))
+            if not self.learn_at_once(x, y):
+                self.learn_row(self._check_row(x), self.encode_label(y))
         return self
 
+    def _as_one_row(self, x: Any) -> Any:
+        """Return a row as a table of one row."""
+        return checks.as_one_row(x)
+
     def learn_at_once(self, x: Any, y: Any) -> bool:  # noqa: ARG002
-        """Learn a row that is plainly in order by one compiled call, if there is one.
-
-        Parameters
-        ----------
-        x : object
-            The row: an array of as many finite numbers as there are features.
-        y : object
-            Its label.
-
-        Returns
-        -------
-        bool
-            Whether it was learned. If not, nothing has changed, and the row is to be checked.
-        """
+        """Learn a row that is plainly in order by one compiled call; say whether it could."""
         return False
 
     def encode_label(self, y: Any) -> int:
-        """Return 0 for the label of the first class and 1 for that of the second.
-
-        Parameters
-        ----------
-        y : object
-            A label; any other is a ValueError.
-
-        Returns
-        -------
-        int
-            Its place in `classes_`.
-        """
+        """Return 0 for the label of the first class and 1 for that of the second; refuse any other."""
         try:
             return self._label_of[y]
         except (KeyError, TypeError):
@@ -349,23 +417,10 @@ class Ranker(Stateful):
             return int(checks.encode(labels, self.classes_)[0])
 
     def learn_row(self, row: Any, label: int) -> None:
-        """Go on learning from one row, which is not checked.
-
-        Parameters
-        ----------
-        row : ndarray or csr_array of shape (1, n_features)
-            Finite float64 numbers; a sparse row has rising indices.
-        label : int
-            The place of its class in `classes_`.
-        """
+        """Go on learning from one checked row of the class at this place in `classes_`."""
         settings = self._settings()
         batch = Batch(row, _ONE_LABEL[label], settings.weights[label], _ONE_ROW)
-        usual = self._intercept is None and batch.weights[0]
-        if usual and (isinstance(row, np.ndarray) or (self._sparse and sp.issparse(row))):
-            record.set_shuffled(self._record, False)
-            self._run(self._for_kernel(batch), settings.parameters)
-        else:
-            self._learn(batch, settings.parameters)
+        self._learn(batch)
         self._warn_if_diverged(stacklevel=4)  # who called `learn_one`
 
     def _check_row(self, x: Any) -> Any:
@@ -378,7 +433,7 @@ class Ranker(Stateful):
             refuse_unsound("X", x)
             if x.dtype == np.float64 and np.isfinite(x.data).all():
                 return canonical(x)
-        return self._check_rows(checks.as_one_row(x), reset=False)
+        return self._check_rows(self._as_one_row(x), reset=False)
 
     def _settings(self) -> Settings:
         """Return what a stream is learned by, looked at anew only if a parameter has changed."""
@@ -387,39 +442,25 @@ class Ranker(Stateful):
             known is None
             or not all(map(is_, known.read(self.__dict__), known.values))
             or self.class_weight != known.class_weight
+            or known.sparse is not self._learned.state.sparse
         ):
             self.check_parameters()
             read, class_weight = itemgetter(*self._get_param_names()), self.class_weight
-            weights = self.class_weights(self.classes_)
+            weights = checks.class_weights(class_weight, self.classes_)
             self._own.known = known = Settings(
                 read,
                 read(self.__dict__),
                 dict(class_weight) if isinstance(class_weight, dict) else class_weight,
-                self._kernel_parameters(class_weight == "balanced"),
+                self._method(self._learned.state),
+                self._learned.state.sparse,
                 (weights[:1], weights[1:]),
             )
         return known
 
     def check_parameters(self, classes: ArrayLike | None = None) -> None:
-        """Refuse parameters out of their range, or changed since a stream began that goes by them.
-
-        Parameters
-        ----------
-        classes : array-like of shape (2,), default=None
-            The two labels, which must be those of the stream.
-
-        Examples
-        --------
-        >>> from cbrank import CBRanker
-        >>> ranker = CBRanker(buffer_size=20).partial_fit([[0.0], [1.0]], [0, 1])
-        >>> ranker.set_params(buffer_size=30).check_parameters()
-        Traceback (most recent call last):
-            ...
-        ValueError: buffer_size was 20 when this stream began and cannot become 30 now: fit anew,
-            or set it back.
-        """
+        """Refuse parameters out of their range, or changed since a stream began that goes by them."""
         self._validate_params()
-        if hasattr(self, "_model"):
+        if "_learned" in self.__dict__:
             self._check_unchanged(classes)
 
     def _check_unchanged(self, classes: ArrayLike | None) -> None:
@@ -458,96 +499,10 @@ class Ranker(Stateful):
             undo()
             raise
 
-    def _learn(
-        self, batch: Batch, parameters: Any, *, tested: bool = True, shuffled: bool = False
-    ) -> None:
-        """Learn rows in the order given, all but those of weight 0.
-
-        Rows that were learned from before, in an earlier pass, test nothing. Rows that were shuffled
-        are no stream in time.
-        """
-        order = batch.order[batch.weights[batch.order] > 0.0]
-        if not order.size:
-            return
-        intercept, before = self._intercept, self._buffer.seen.sum()
-        was_shuffled = record.shuffled(self._record)
-        try:
-            self._intercept = None
-            record.set_shuffled(self._record, shuffled)
-            for block in self._blocks(batch._replace(order=order), tested):
-                self._run(self._for_kernel(block), parameters, tested=tested)
-        except BaseException:
-            if self._buffer.seen.sum() == before:
-                self._intercept = intercept
-                record.set_shuffled(self._record, was_shuffled)
-            raise
-
-    def _blocks(self, batch: Batch, tested: bool) -> Iterator[Batch]:  # noqa: ARG002
-        """Yield the rows; those of a sparse matrix that have to be dense a block at a time."""
-        if self._sparse or isinstance(batch.X, np.ndarray):
-            yield batch
-            return
-        size = max(1, DENSE_BLOCK // batch.X.shape[1])
-        for begin in range(0, len(batch.order), size):
-            rows = batch.order[begin : begin + size]
-            here = np.arange(len(rows))
-            yield Batch(batch.X[rows].toarray(), batch.labels[rows], batch.weights[rows], here)
-
-    def _for_kernel(self, batch: Batch) -> Batch:
-        """Return rows as kernels take them: read-only, so that one compiled version serves all."""
-        if not self._sparse:
-            return batch._replace(X=read_only(batch.X))
-        rows = _csr(batch.X)
-        longest = int(np.diff(rows.indptr)[batch.order].max(initial=0))
-        self._buffer = kernels.buffers.widened(self._buffer, longest)
-        return batch._replace(X=rows)
-
-    def _run(self, batch: Batch, parameters: Any, *, tested: bool = True) -> None:
-        """Learn rows that are as the kernel takes them, a part of a block at a time."""
-        try:
-            while batch.order.size:
-                size = self._take_part(batch, parameters, tested)
-                batch = batch._replace(order=batch.order[size:])
-        finally:
-            self._own.turn += 1
-
-    def _take_part(self, batch: Batch, parameters: Any, tested: bool) -> int:
-        """Learn the first rows of a batch, up to the end of a block; return how many."""
-        if not record.rows_left(self._record):  # an interrupt came just before it ended
-            self._end_block()
-        order = batch.order[: record.rows_left(self._record) if tested else record.LONGEST]
-        notes = record.notes_for(self._record, order.size, 1)
-        rows, trail = batch._replace(order=order), notes.trail(self._record, 0)
-        calls: list[Any] = [(self._kernel(), *rows, self._buffer, self._model, parameters, trail)]
-        if tested:
-            calls.append(record.noted(self._record, notes, self._numbers(), self._mix()))
-
-        def go_on() -> None:
-            if calls:
-                uninterrupted([*calls, (calls.clear,)])
-            if not record.rows_left(self._record):
-                self._end_block()
-
-        to_its_end(go_on, lambda: not calls)
-        return order.size
-
-    def _end_block(self) -> None:
-        """Measure the block, which is full, and begin another that the weights of now will test."""
-        measured = record.measured(self._record, self._numbers())
-        view = self._bounded()
-        after = record.next_block(measured, view._weights(), view._origin(), 1)
-        calls = [(setattr, self, "_record", after)]
-        if after.origin.size:
-            calls.append(assign(self._buffer.means, view._buffer.means))
-        uninterrupted(calls)
-
-    @property
-    def diverged_(self) -> bool:
-        """Whether a step too large was refused, which ended the learning."""
-        return bool(getattr(self._fitted("diverged_"), "diverged", (0,))[0])
-
     def _warn_if_diverged(self, stacklevel: int = 3) -> None:
-        diverged = getattr(getattr(self, "_model", None), "diverged", None)
+        if "_learned" not in self.__dict__:
+            return
+        diverged = getattr(self._learned.state.models[0], "diverged", None)
         if diverged is not None and diverged[0]:
             from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
 
@@ -559,12 +514,10 @@ class Ranker(Stateful):
                 stacklevel=stacklevel,
             )
 
+    # For the other packages --------------------------------------------------------------------
 
-def _csr(X: Any) -> Any:
-    X = X if sp.issparse(X) else sp.csr_array(X)
-    parts = (
-        X.data,
-        X.indices.astype(np.int32, copy=False),
-        X.indptr.astype(np.int64, copy=False),
-    )
-    return kernels.buffers.Csr(*map(read_only, parts))
+    start, reseed, resize = interface.start, interface.reseed, interface.resize
+    weights, buffered_rows = interface.weights, interface.buffered_rows
+    takes_dense_rows, class_weights = interface.takes_dense_rows, interface.class_weights
+    get_state = interface.get_state
+    from_state, check_state = classmethod(interface.from_state), classmethod(interface.check_state)

@@ -28,8 +28,8 @@ from cbrank.parameters import (
     signature,
 )
 from cbrank.rankers.base import Rows
-from cbrank.rankers.cbr import CBRanker, Scores
-from cbrank.rankers.state_checks import Arrays, Facts
+from cbrank.rankers.cbr import CBRanker
+from cbrank.rankers.sound import Arrays, Facts
 
 _LARGEST_EXPONENT = 10  # the paper's grid is 2^-10, ..., 2^10
 
@@ -203,7 +203,7 @@ class CBRankerCV(CBRanker):
                 self._choose(X, y, sample_weight)
                 if self.refit:
                     return super().fit(X, y, sample_weight)
-                self.__dict__.pop("_model", None)
+                self.__dict__.pop("_learned", None)
         return self
 
     @property
@@ -286,7 +286,9 @@ class CBRankerCV(CBRanker):
         ranker.__dict__.update(learned)
         return ranker
 
-    def _held_out_scores(self, Cs: list[float], rows: Rows, folds: list[_Fold]) -> Scores:
+    def _held_out_scores(
+        self, Cs: list[float], rows: Rows, folds: list[_Fold]
+    ) -> NDArray[np.float64]:
         """Return the scores (n_folds, n_Cs); a small C, whose pairs fire most, is fitted first."""
         shared = self._shared()
         random = check_random_state(self.random_state)
@@ -328,12 +330,13 @@ def _held_out_score(
     """Fit a new ranker and measure it on the rows held out: by their AUC if `scoring` is None."""
     weights = ranker._fit_rows(rows, fold.fit, random)
     held_weights = rows.weights[fold.measure]
+    method, state = ranker._now()
     if scoring is None:
-        scores = ranker._scores(rows.X)[fold.measure]
+        scores = ranker._scores(rows.X, state, method)[fold.measure]
         positive = rows.labels[fold.measure] == 1
         return auc_of(positive, scores, held_weights) if np.isfinite(scores).all() else np.nan
     ranker.n_features_in_ = rows.X.shape[1]
-    ranker._intercept = ranker._intercept_of(rows, fold.fit, weights)
+    ranker._set_intercept(rows, fold.fit, weights)
     held = rows.X[fold.measure], rows.y[fold.measure]
     weighting = {"sample_weight": held_weights} if rows.weighted and _takes_weights(scoring) else {}
     return float(get_scorer(scoring)(ranker, *held, **weighting))

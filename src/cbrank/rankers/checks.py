@@ -200,6 +200,24 @@ def check_weights(sample_weight: Any, X: Rows) -> NDArray[np.float64]:
     return weights
 
 
+def class_weights(
+    asked: Any, classes: NDArray[Any], counts: NDArray[np.int64] | None = None
+) -> NDArray[np.float64]:
+    """Return the weights of the two classes; "balanced" goes by `counts`, without them it gives 1 to both."""
+    if asked is None:
+        return np.ones(2)
+    if asked == "balanced":
+        return np.ones(2) if counts is None else counts.sum() / (2.0 * np.maximum(counts, 1))
+    weights = np.array([asked.get(label, 1.0) for label in classes.tolist()])
+    unknown = set(asked) - set(classes.tolist())
+    if unknown or not (np.isfinite(weights) & (weights >= 0)).all():
+        raise ValueError(
+            f"class_weight={asked} must give a finite weight >= 0 to labels among "
+            f"the classes {classes.tolist()}."
+        )
+    return weights
+
+
 def weighed(
     weights: NDArray[np.float64], class_weights: NDArray[np.float64], labels: NDArray[np.int64]
 ) -> NDArray[np.float64]:

@@ -21,6 +21,8 @@ from cbrank.features.table import Times
 from cbrank.features.text import TextColumn
 from cbrank.features.times import CALENDAR, TimeColumn
 from cbrank.features.words import BUCKETS, WordColumn
+from cbrank.learning import served
+from cbrank.learning.state import buffered_rows
 
 if TYPE_CHECKING:
     from cbrank.features import TableEncoder
@@ -103,8 +105,6 @@ class Effects:
         Weights of its features.
     covariance : ndarray of shape (n_features, n_features) or (n_features,)
         Their covariance, or their variances.
-    scale : float
-        What deviations are multiplied by, to be in the unit of the weights.
     rows : ndarray or csr_array of shape (n_rows, n_features)
         Rows that say what is typical.
     shares : ndarray of shape (n_rows,)
@@ -116,12 +116,11 @@ class Effects:
         encoder: "TableEncoder",
         weights: Floats,
         covariance: Floats,
-        scale: float,
         rows: Any,
         shares: Floats,
     ) -> None:
         self._encoder, self._weights, self._covariance = encoder, weights, covariance
-        self._scale, self._rows, self._shares = scale, rows, shares
+        self._rows, self._shares = rows, shares
         self._width = len(weights)
         self._names = encoder.names()
         self._columns = {name: at for at, name in enumerate(self._names)}
@@ -287,7 +286,7 @@ class Effects:
             squares = (Z * (Z @ self._covariance[np.ix_(places, places)])).sum(axis=1)
         else:
             squares = (Z * Z) @ self._covariance[places]
-        deviation = self._scale * np.sqrt(np.maximum(squares, 0.0))
+        deviation = np.sqrt(np.maximum(squares, 0.0))
         return Curve(grid, Z @ self._weights[places], deviation)
 
     # Crosses -------------------------------------------------------------------------------------
@@ -410,6 +409,21 @@ class Effects:
         """
         known = self._encoder.known()[term.columns[0]]
         return term.kind == "word" and isinstance(known, TimeColumn)
+
+
+def effects_of(weights: Floats, method: Any, state: Any) -> Effects:
+    """Return what the columns of a state do to scores, by the weights that are served."""
+    labels, rows = buffered_rows(state)
+    counts = np.bincount(labels, minlength=2)
+    shares = (state.buffer.seen / np.maximum(counts, 1))[labels]
+    model = state.models[served.leader_of(method, state)]
+    return Effects(
+        state.front.encoder,
+        weights,
+        model.Sigma if "Sigma" in model._fields else model.variances,
+        rows,
+        shares / max(float(shares.sum()), 1.0),
+    )
 
 
 def _grid_of(known: NumberColumn, points: int) -> Floats:

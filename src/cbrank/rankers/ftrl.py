@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from cbrank import kernels
+from cbrank.learning.state import State
 from cbrank.parameters import NOT_NEGATIVE, POSITIVE, Parameter, Table, common, step
 from cbrank.rankers.base import Ranker
 
@@ -84,7 +85,7 @@ class FTRLAUCRanker(Ranker):
         self.n_passes = n_passes
         self.random_state = random_state
 
-    def _new_model(self, n_features: int) -> Any:
+    def _new_model(self, n_features: int, sparse: bool) -> Any:  # noqa: ARG002
         return kernels.ftrl.Model(
             w=np.zeros(n_features),
             diverged=np.zeros(1, np.int64),
@@ -93,8 +94,8 @@ class FTRLAUCRanker(Ranker):
             mean_score=np.zeros(2),
         )
 
-    def _kernel(self) -> Callable[..., None]:
-        return kernels.ftrl.learn_sparse if self._sparse else kernels.ftrl.learn
+    def _kernel(self, state: State, model: Any) -> Callable[..., None]:  # noqa: ARG002
+        return kernels.ftrl.learn_sparse if state.sparse else kernels.ftrl.learn
 
     def _kernel_parameters(self, balanced: bool) -> Any:
         return kernels.ftrl.Parameters(

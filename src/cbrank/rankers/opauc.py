@@ -6,9 +6,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from cbrank import kernels
+from cbrank.learning.room import refuse_if_too_large
+from cbrank.learning.state import State
 from cbrank.parameters import COUNT, Parameter, Table, common, regularization, step
 from cbrank.rankers.base import Ranker
-from cbrank.rankers.memory import refuse_if_too_large
 
 
 class OPAUCRanker(Ranker):
@@ -79,7 +80,7 @@ class OPAUCRanker(Ranker):
     def _needs_matrix(self) -> bool:
         return self.rank is None
 
-    def _new_model(self, n_features: int) -> Any:
+    def _new_model(self, n_features: int, sparse: bool) -> Any:  # noqa: ARG002
         w, diverged, mean = np.zeros(n_features), np.zeros(1, np.int64), np.zeros((2, n_features))
         if self.rank is not None:
             sketch = np.zeros((2, n_features, self.rank))
@@ -88,10 +89,10 @@ class OPAUCRanker(Ranker):
         covariances = np.zeros((2, n_features, n_features))
         return kernels.opauc.Model(w, diverged, mean, covariances)
 
-    def _kernel(self) -> Callable[..., None]:
-        if isinstance(self._model, kernels.opauc.Model):
+    def _kernel(self, state: State, model: Any) -> Callable[..., None]:
+        if isinstance(model, kernels.opauc.Model):
             return kernels.opauc.learn
-        return kernels.opauc.learn_sketch_sparse if self._sparse else kernels.opauc.learn_sketch
+        return kernels.opauc.learn_sketch_sparse if state.sparse else kernels.opauc.learn_sketch
 
     def _kernel_parameters(self, balanced: bool) -> Any:
         return kernels.opauc.Parameters(float(self.step), float(self.regularization), balanced)

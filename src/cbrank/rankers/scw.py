@@ -1,6 +1,7 @@
 """Soft confidence-weighted learning."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -8,9 +9,11 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from cbrank import kernels
+from cbrank.learning.method import Method
+from cbrank.learning.room import refuse_if_too_large
+from cbrank.learning.state import State
 from cbrank.parameters import COVARIANCE, POSITIVE, Parameter, Table, common, eta
 from cbrank.rankers.base import Ranker
-from cbrank.rankers.memory import refuse_if_too_large
 
 
 class SCWRanker(Ranker):
@@ -78,24 +81,24 @@ class SCWRanker(Ranker):
     def _needs_matrix(self) -> bool:
         return self.covariance == "full"
 
-    def _new_model(self, n_features: int) -> Any:
+    def _new_model(self, n_features: int, sparse: bool) -> Any:  # noqa: ARG002
         if self.covariance == "diagonal":
             return kernels.scw.DiagonalModel(np.zeros(n_features), np.ones(n_features))
         refuse_if_too_large(n_features, 1, 'use covariance="diagonal"')
         return kernels.scw.FullModel(np.zeros(n_features), np.eye(n_features))
 
-    def _kernel(self) -> Callable[..., None]:
-        if isinstance(self._model, kernels.scw.FullModel):
+    def _kernel(self, state: State, model: Any) -> Callable[..., None]:
+        if isinstance(model, kernels.scw.FullModel):
             return kernels.scw.learn_full
-        return kernels.scw.learn_diagonal_sparse if self._sparse else kernels.scw.learn_diagonal
+        return kernels.scw.learn_diagonal_sparse if state.sparse else kernels.scw.learn_diagonal
 
     def _kernel_parameters(self, balanced: bool) -> Any:
         return kernels.scw.Parameters(float(self.C), float(ndtri(self.eta)), balanced)
 
-    def _weights(self) -> NDArray[np.float64]:
-        return self._model.mu
+    def _method(self, state: State | None = None) -> Method:
+        return replace(super()._method(state), weights=lambda model, _, columns: model.mu[columns])
 
     @property
     def covariance_(self) -> NDArray[np.float64]:
         """Covariance of the weights, or their variances where it is diagonal."""
-        return self._fitted("covariance_")[1].copy()
+        return self._fitted("covariance_").models[0][1].copy()

@@ -15,12 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbrank import kernels
-from cbrank.rankers import halving, record
-from cbrank.rankers.parts import to_its_end, uninterrupted
+from cbrank.learning import blocks, record, served
+from cbrank.learning.blocks import to_its_end, uninterrupted
+from cbrank.learning.front import waits
+from cbrank.learning.method import Method
+from cbrank.learning.state import State
 
 if TYPE_CHECKING:
     from cbrank.rankers.base import Settings
-    from cbrank.rankers.cbr import CBRanker
 
 _Array, _FLOAT = np.ndarray, np.dtype(np.float64)
 _NOTED = 17  # fields of a record that rows are noted in
@@ -28,71 +30,72 @@ _REFUSED, _LAST = 0, 2  # as in ``kernels.one_row``
 # Features up to which a row is learned at once: beyond, a row takes far longer than to be handed over.
 _WIDEST = 256
 _NUMBERS = "fiub"  # kinds of numbers that become float64 without a word
-# Types of the arrays of a buffer, a model, a record up to its `learned`, of other models and of what
-# a session adds itself.
+# Types of the arrays of a buffer, of a record up to its `learned`, of what a session adds itself, and of models.
 _TYPES = {"f": _FLOAT, "i": np.dtype(np.int64), "u": np.dtype(np.uint64), "b": np.dtype(np.bool_)}
-_KINDS = "ffiiiuii" + "fffi" + "ffffffiiffffffffi" + "fffi" + "iffff" + "ffiiiuiif"
+_KINDS = "ffiiiuii" + "ffffffiiffffffffi" + "iffff" + "ffiiiuiif"
+_MODEL = "fffi"
+_NO_ROOM = [np.zeros(0)] * (kernels.row_table.EACH - kernels.row_table.SWEEP)
 
 
 class Session:
-    """What single rows are taken by, for as long as a ranker keeps its arrays and its settings."""
+    """What single rows are taken by, for as long as a ranker keeps its state and its settings."""
 
     __slots__ = (
         "arrays",
         "average",
-        "buffer",
         "class_weight",
-        "intercept",
+        "inverse",
         "learn",
-        "model",
         "operating_point",
         "probabilities",
-        "record",
         "row",
         "score",
         "settings",
         "shape",
+        "state",
         "table",
         "wide",
     )
 
-    def __init__(self, ranker: "CBRanker", settings: "Settings | None") -> None:
-        self.model, self.buffer, self.record = ranker._model, ranker._buffer, ranker._record
-        self.settings, self.intercept, self.average = settings, ranker._intercept, ranker.average
+    def __init__(self, ranker: Any, state: State, settings: "Settings | None") -> None:
+        self.state, self.settings, self.average = state, settings, ranker.average
         self.operating_point, weight = ranker.operating_point, ranker.class_weight
         self.class_weight = dict(weight) if isinstance(weight, dict) else weight
+        self.inverse = None if state.front is None else state.front.inverse
         # What can be done at once: the address of the table, or 0. Not the calls themselves: who walks
         # through a model to tell its size would walk through Numba.
         self.learn = self.score = self.probabilities = 0
-        if not ranker._sparse and kernels.one_row.COMPILED:
-            self._prepare(ranker)
+        if not state.sparse and kernels.one_row.COMPILED:
+            self._prepare(ranker, state)
 
-    def _prepare(self, ranker: "CBRanker") -> None:
-        n_features, capacity = self.model.mu.size, self.buffer.rows.shape[1]
-        self.shape, self.wide, numbers = (n_features,), (1, n_features), np.array(ranker._numbers())
-        others = getattr(ranker, "_others", self.model)
-        point, notes = _point_of(ranker), np.zeros(4 * numbers.size + 2)
-        added = numbers, np.array(ranker._mix()), notes, _settings_of(ranker, self.settings), point
-        learns = self.settings is not None and n_features <= _WIDEST and _learns_at_once(ranker)
+    def _prepare(self, ranker: Any, state: State) -> None:
+        method, count = ranker._method(state), len(state.models)
+        n_features, capacity = state.width, state.buffer.rows.shape[1]
+        self.shape, self.wide = (n_features,), (1, n_features)
+        point, notes = _point_of(ranker, state), np.zeros(4 * count + 2)
+        mix, settings = served.mix_of(method, state), _settings_of(method, state, self.settings)
+        learns = self.settings is not None and n_features <= _WIDEST and _learns_at_once(state)
         copies = kernels.row_table.copies(n_features, capacity) if learns else []
-        self.arrays = [*self.buffer, *self.model, *self.record[:_NOTED], *others, *added, *copies]
+        added = np.arange(count), mix, notes, settings, point
+        self.arrays = [*state.buffer, *state.record[:_NOTED], *added, *copies]
         self.table = np.zeros(kernels.row_table.WORK, np.int64)
         if not self._note_addresses(0, self.arrays):
             return
         self.table[kernels.row_table.SIZES :] = (
             n_features,
             capacity,
-            len(self.record.level),
-            numbers.size,
-            self.record.tested.size,
-            self.record.origin.size > 0,
+            count,
+            state.record.tested.size,
+            state.record.origin.size > 0,
             copies[-1].size if learns else 0,
         )
+        for model in state.models:
+            if not _are_sound(model, _MODEL):
+                return
+            room = kernels.row_table.workspace(n_features, capacity) if learns else _NO_ROOM
+            self.arrays += [*model, *room]
+            self.table = np.append(self.table, [_address(array) for array in (*model, *room)])
         if learns:
-            work = [kernels.row_table.workspace(n_features, capacity) for _ in numbers]
-            self.arrays += [array for each in work for array in each]
-            addresses = [_address(array) for each in work for array in each]
-            self.table = np.append(self.table, addresses)
             self.row, self.learn = copies[-1][0, :n_features], _address(self.table)
         self.probabilities = _address(self.table)
         if not np.isnan(point).any():
@@ -100,45 +103,56 @@ class Session:
 
     def _note_addresses(self, first: int, arrays: Sequence[NDArray[Any]]) -> bool:
         """Note where arrays are, from the first place on, unless one is not as kernels want it."""
+        if not _are_sound(arrays, _KINDS[first : first + len(arrays)]):
+            return False
         for place, array in enumerate(arrays, first):
-            if not array.flags.carray or array.dtype != _TYPES[_KINDS[place]]:
-                return False
             self.table[place] = _address(array)
         return True
 
-    def with_record(self, held: record.Record) -> "Session | None":
+    def with_state(self, state: State, mix: NDArray[np.float64]) -> "Session | None":
         """Return the session of a ranker that has begun another block and is else the same."""
         twin, first = object.__new__(Session), kernels.row_table.RECORD
         for name in self.__slots__:
             setattr(twin, name, getattr(self, name, None))
-        twin.record, twin.table, twin.arrays = held, self.table.copy(), self.arrays.copy()
-        for place, array in enumerate(held[:_NOTED], first):
+        twin.state, twin.table, twin.arrays = state, self.table.copy(), self.arrays.copy()
+        changed = dict(enumerate(state.record[:_NOTED], first)) | {kernels.row_table.MIX: mix}
+        for place, array in changed.items():
             if array is not self.arrays[place] and not twin._note_addresses(place, [array]):
                 return None
             twin.arrays[place] = array
-        twin.table[kernels.row_table.ROOM] = held.tested.size
+        twin.table[kernels.row_table.ROOM] = state.record.tested.size
         for name in ("learn", "score", "probabilities"):
             setattr(twin, name, getattr(self, name) and _address(twin.table))
         return twin
 
 
-def _renewed(ranker: "CBRanker") -> Session:
-    """Return the session of a ranker as it is now, which becomes its own."""
-    own, now = ranker._own, ranker._of_now()
+def _are_sound(arrays: Sequence[NDArray[Any]], kinds: str) -> bool:
+    """Say whether arrays are as kernels want them."""
+    pairs = zip(arrays, kinds, strict=True)
+    return all(array.flags.carray and array.dtype == _TYPES[kind] for array, kind in pairs)
+
+
+def _renewed(ranker: Any, state: State) -> Session:
+    """Return the session of a ranker in this state, which becomes its own."""
+    own = ranker._own
     before, session, known = own.session, None, own.known
-    if known is not None and not _is_as(known, now.__dict__):  # set otherwise, perhaps for a moment
+    if known is not None and not _is_as(
+        known, ranker.__dict__
+    ):  # set otherwise, perhaps for a moment
         known = None
     if (
         before is not None
         and before.probabilities
         and before.settings is known
-        and before.model is now._model
-        and before.buffer is now._buffer
-        and _serves(before, now.__dict__)
-        and not hasattr(now, "_halving")
+        and before.state.models is state.models
+        and before.state.buffer is state.buffer
+        and before.state.front is state.front
+        and before.state.intercept is state.intercept
+        and _serves(before, ranker.__dict__)
     ):
-        session = before.with_record(now._record)
-    own.session = session = session or Session(now, known)
+        mix = served.mix_of(ranker._method(state), state)
+        session = before.with_state(state, mix)
+    own.session = session = session or Session(ranker, state, known)
     return session
 
 
@@ -156,89 +170,59 @@ def _serves(session: Session, held: dict[str, Any]) -> bool:
     """Say whether scores are still made of what a session has noted."""
     return bool(
         session.average is held["average"]
-        and session.intercept is held["_intercept"]
         and session.operating_point is held["operating_point"]
         and session.class_weight == held["class_weight"]
     )
 
 
-def _point_of(ranker: "CBRanker") -> NDArray[np.float64]:
+def _point_of(ranker: Any, state: State) -> NDArray[np.float64]:
     """Return what the operating point goes by; NaN where that is a matter of rows so far."""
     balanced = ranker.operating_point == "balanced"
-    if ranker._intercept is not None:
-        return np.array([1.0, ranker._intercept, 0.0, 0.0, balanced])
+    if state.intercept is not None:
+        return np.array([1.0, state.intercept, 0.0, 0.0, balanced])
     by_counts = ranker.class_weight == "balanced" and not balanced
     costs = np.full(2, np.nan)
     with contextlib.suppress(ValueError):  # weights of other classes: who needs them will say so
-        costs = costs if by_counts else ranker._costs(ranker._buffer.seen)
+        costs = costs if by_counts else ranker._costs(state.buffer.seen)
     return np.array([0.0, 0.0, *costs, balanced])
 
 
-def _settings_of(ranker: "CBRanker", settings: "Settings | None") -> NDArray[np.float64]:
+def _settings_of(method: Method, state: State, settings: "Settings | None") -> NDArray[np.float64]:
     """Return what a row is learned by, in the order of ``kernels.one_row``."""
-    numbers, own = ranker._numbers().tolist(), []
     if settings is None:
-        return np.zeros(kernels.row_table.OWN + 2 * len(numbers))
-    C, *others = settings.parameters
-    choice = getattr(ranker, "_halving", None)
-    for number in numbers:
-        share = halving.forgotten(ranker, number)
-        own += [C if choice is None else choice.C[number]]
-        own += [kernels.forgetting.rows_between(share) if share else 0]
+        return np.zeros(kernels.row_table.OWN + 2 * len(state.models))
+    own: list[float] = []
+    for learner in method.learners[: len(state.models)]:
+        share = learner.forgetting
+        own += [learner.C, kernels.forgetting.rows_between(share) if share else 0]
+    _, *others = settings.method.parameters
     return np.array([*others, *np.concatenate(settings.weights), *own], np.float64)
 
 
-def _learns_at_once(ranker: "CBRanker") -> bool:
+def _learns_at_once(state: State) -> bool:
     """Say whether learners have full covariances, and go pair by pair."""
-    return ranker._is_full() and not ranker._learns_in_blocks()
+    blocked = state.width >= kernels.blocked.WORTHWHILE
+    return hasattr(state.models[0], "Sigma") and not blocked
 
 
 def _address(array: Any) -> int:
     return addressof(c_char.from_buffer(array)) if array.size else 0
 
 
-def learn(ranker: "CBRanker", x: Any, y: Any) -> bool:
-    """Let a ranker that has begun, and that no other thread learns into, learn a row.
-
-    Parameters
-    ----------
-    ranker : CBRanker
-        The ranker.
-    x : object
-        The row.
-    y : object
-        Its label.
-
-    Returns
-    -------
-    bool
-        Whether it has. If not, nothing has changed, and the row is to be checked.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from cbrank import CBRanker
-    >>> ranker = CBRanker(C=1.0).partial_fit([[0.0], [1.0]], [0, 1])
-    >>> ranker.learn_at_once(np.array([np.nan]), 1)
-    False
-    """
-    own = ranker._own
-    known, session = own.known, own.session
+def learn(ranker: Any, x: Any, y: Any) -> bool:
+    """Let a ranker that has begun, and that no other thread learns into, learn a row; say whether it has."""
+    own, cell = ranker._own, ranker._learned
+    known, session, state = own.known, own.session, cell.state
     if (
         known is None
         or type(x) is not _Array
-        or ranker._intercept is not None
+        or state.intercept is not None
+        or waits(state)
         or not _is_as(known, ranker.__dict__)
     ):
         return False
-    if (
-        session is None
-        or session.settings is not known
-        or session.record is not ranker._record
-        or session.buffer is not ranker._buffer
-        or session.model is not ranker._model
-    ):
-        session = _renewed(ranker)
+    if session is None or session.settings is not known or session.state is not state:
+        session = _renewed(ranker, state)
     if not session.learn or x.shape != session.shape:
         return False
     if x.dtype is not _FLOAT and x.dtype.kind not in _NUMBERS:
@@ -248,68 +232,44 @@ def learn(ranker: "CBRanker", x: Any, y: Any) -> bool:
     except (KeyError, TypeError):
         return False
     session.row[...] = x
+    if session.inverse is not None:
+        with np.errstate(over="ignore"):
+            session.row *= session.inverse
     try:
         done = kernels.one_row.learn(session.learn, label, False)
         if done == _LAST:
-            _learn_last(ranker, session.learn, label)
+            _learn_last(ranker, state, session.learn, label)
         return done != _REFUSED
     finally:
         own.turn += 1
 
 
-def _learn_last(ranker: "CBRanker", address: int, label: int) -> None:
+def _learn_last(ranker: Any, state: State, address: int, label: int) -> None:
     """Learn the last row of a block, which is measured then."""
     calls: list[Any] = [(kernels.one_row.learn, address, label, True)]
 
     def go_on() -> None:
         if calls:
             uninterrupted([*calls, (calls.clear,)])
-        if not record.rows_left(ranker._record):
-            ranker._end_block()
+        cell = ranker._learned
+        if cell.state is state and not record.rows_left(state.record):
+            blocks.end_block(cell, ranker._settings().method)
 
     to_its_end(go_on, lambda: not calls)
 
 
-def say(ranker: "CBRanker", what: str, X: Any, out: NDArray[np.float64]) -> bool:
-    """Write what a ranker says of a table of one row.
-
-    Parameters
-    ----------
-    ranker : CBRanker
-        The ranker.
-    what : str
-        "score" or "probabilities".
-    X : object
-        The table.
-    out : ndarray of shape (1,) or (1, 2)
-        Where it is written.
-
-    Returns
-    -------
-    bool
-        Whether it was. If not, the row is to be checked.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from cbrank import CBRanker
-    >>> ranker = CBRanker(C=1.0).partial_fit([[0.0], [1.0]], [0, 1])
-    >>> ranker.say_at_once("score", np.array([[np.nan]]), np.empty(1))
-    False
-    """
+def say(ranker: Any, what: str, X: Any, out: NDArray[np.float64]) -> bool:
+    """Write the "score" or "probabilities" of a table of one row to `out`; say whether it could be done."""
     if type(X) is not _Array or X.ndim != 2 or X.shape[0] != 1:
         return False
     session, held = ranker._own.session, ranker.__dict__
-    if "feature_names_in_" in held or "_model" not in held:
+    if "feature_names_in_" in held or "_learned" not in held:
         return False
-    if (
-        session is None
-        or session.record is not held["_record"]
-        or session.buffer is not held["_buffer"]
-        or session.model is not held["_model"]
-        or not _serves(session, held)
-    ):
-        session = _renewed(ranker)
+    state = ranker._learned.state
+    if waits(state):
+        return False
+    if session is None or session.state is not state or not _serves(session, held):
+        session = _renewed(ranker, state)
     address = getattr(session, what)
     if not address or X.shape != session.wide:
         return False
@@ -319,4 +279,7 @@ def say(ranker: "CBRanker", what: str, X: Any, out: NDArray[np.float64]) -> bool
         X = np.array(X, _FLOAT, order="C")
     elif not X.flags.carray:  # kernels are compiled for rows that can be written to
         X = X.copy()
+    if session.inverse is not None:
+        with np.errstate(over="ignore"):
+            X = X * session.inverse
     return bool(getattr(kernels.one_row, what)(address, X, out))

@@ -1,4 +1,4 @@
-"""Additive rankers that learned apart from one beginning, brought to the same features for merging."""
+"""Rankers that learned apart from one beginning, brought to the same features for merging."""
 
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -8,19 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbrank.features.encoder import TableEncoder
-from cbrank.rankers import growing
-from cbrank.rankers.base import Batch
+from cbrank.learning import blocks, record, tables
+from cbrank.learning.front import Scales, in_scales
+from cbrank.learning.state import Batch, Cell, State, begin, resized
+from cbrank.learning.tables import Tables
 
 if TYPE_CHECKING:
     from cbrank.features.crosses import Evidence
-    from cbrank.rankers.additive import AdditiveRanker
 
 Places = NDArray[np.int64]
 
 
-def together(
-    rankers: "Sequence[AdditiveRanker]", prior: "AdditiveRanker | None", room: int
-) -> tuple[list[Any], Any, Callable[[Any], Any]]:
+def together(rankers: Sequence[Any], prior: Any) -> tuple[list[Any], Any, Callable[[Any], Any]]:
     """Return rankers to merge, which have the features of all, and what is left to be done then.
 
     Rows of rankers that wait for more are learned by the merged one at the end.
@@ -28,12 +27,13 @@ def together(
     decided = [ranker for ranker in rankers if not ranker.waits]
     known = 0
     if prior is not None and prior.waits:
-        known, prior = len(prior._waiting.rows), None  # type: ignore[union-attr]
-        if known and len(decided) > 1:
+        known = int(prior.n_seen_.sum())
+        if known and len(decided) > 1 and decided[0].TAKES_TABLES:
             raise ValueError(
                 f"the prior has seen {known} rows, too few to decide what columns are, so that the "
                 "rankers have done it apart: let it learn from more rows before others go on from it."
             )
+        prior = _decided_as(decided[0], prior) if known and len(decided) > 1 else None
     waiting = [ranker for ranker in rankers if ranker.waits]
     if not decided:
         decided, waiting = waiting[:1], waiting[1:]
@@ -45,86 +45,127 @@ def together(
 
     if len(decided) == 1 and prior is None:
         return decided, None, finish
-    begun = None if prior is None else prior._encoder
-    encoder, places = TableEncoder.joined([ranker._encoder for ranker in decided], begun, room)
-    every = [*decided]
-    if prior is not None:  # its features come first
-        every, places = [*decided, prior], [*places, np.arange(prior._encoder.width_)]
-    facts = {
-        "_stages": max(ranker._stages for ranker in every),
-        "_evidence": _evidence(decided, prior),
-        "_pending": [],
-    }
-    moved = [_moved(ranker, encoder, own, facts) for ranker, own in zip(every, places, strict=True)]
-    return (moved, None, finish) if prior is None else (moved[:-1], moved[-1], finish)
+    states = [ranker.learned() for ranker in decided]
+    begun = None if prior is None else prior.learned()
+    front = states[0].front if begun is None else begun.front
+    if isinstance(front, Scales):
+        states = [in_scales(state, front.inverse) for state in states]
+    elif isinstance(front, Tables):
+        states, begun = _with_all_features(decided[0], states, begun)
+    moved = [_with_state(*pair) for pair in zip(decided, states, strict=True)]
+    return moved, prior if begun is None else _with_state(prior, begun), finish
 
 
-def _learn_waiting(merged: "AdditiveRanker", ranker: "AdditiveRanker", known: int) -> None:
+def _decided_as(ranker: Any, prior: Any) -> Any:
+    """Return a prior whose rows wait as if it had learned them, its columns in the units of a ranker."""
+    state = prior.learned()
+    method, held = prior._method(state), state.front.waiting
+    seed, shuffled = int(state.buffer.random[0]), record.shuffled(state.record)
+    front = Scales(ranker.learned().front.inverse, None)
+    cell = Cell(begin(method, state.width, seed, front, sparse=False, shuffled=shuffled))
+    blocks.learn(cell, method, Batch(*held.batch))
+    return _with_state(prior, cell.state)
+
+
+def _with_state(ranker: Any, state: State) -> Any:
+    twin = copy(ranker)
+    twin._own, twin._learned = type(ranker._own)(), Cell(state)
+    return twin
+
+
+def _learn_waiting(merged: Any, ranker: Any, known: int) -> None:
     """Learn the rows that wait in a ranker, but for those that all have."""
-    waiting = ranker._waiting
-    assert waiting is not None
-    batch = Batch(
-        waiting.rows, waiting.labels, waiting.weights, np.arange(known, len(waiting.rows))
+    held = ranker.learned().front.waiting
+    order = np.arange(known, held.labels.size)
+    cell = merged._learned
+    cell.state = cell.state._replace(intercept=None)
+    blocks.learn(
+        cell, merged._method(cell.state), Batch(held.rows, held.labels, held.weights, order)
     )
-    merged._learn(batch, merged._settings().parameters)
+    merged._own.turn += 1
 
 
-def _evidence(rankers: "Sequence[AdditiveRanker]", prior: "AdditiveRanker | None") -> Any:
+# Tables ---------------------------------------------------------------------------------------------
+
+
+def _with_all_features(
+    ranker: Any, states: list[State], begun: State | None
+) -> tuple[list[State], State | None]:
+    """Return states that have the features of all."""
+    choices = max(state.front.stages for state in states)
+    room = tables.room(states[0].front.crosses, choices)
+    before: Any = None if begun is None else begun.front.encoder
+    encoder, places = TableEncoder.joined([state.front.encoder for state in states], before, room)
+    every = [*states]
+    if begun is not None:  # its features come first
+        every, places = [*states, begun], [*places, np.arange(before.width_)]
+    front = states[0].front._replace(
+        encoder=encoder,
+        stages=max(state.front.stages for state in every),
+        evidence=_evidence(states, begun),
+        pending=(),
+        encoded=(),
+    )
+    pairs = zip(every, places, strict=True)
+    moved = [_moved(ranker, state, front, own) for state, own in pairs]
+    return (moved, None) if begun is None else (moved[:-1], moved[-1])
+
+
+def _evidence(states: list[State], begun: State | None) -> Any:
     """Return the evidence of all rows for crosses, if all have sorted them into the same cells."""
-    own: list[Evidence] = [each._evidence for each in rankers if each._evidence is not None]
-    begun = None if prior is None else prior._evidence
-    if len(own) < len(rankers) or any(
-        not np.array_equal(each.owners, own[0].owners) for each in (*own, begun or own[0])
+    own: list[Evidence] = [
+        state.front.evidence for state in states if state.front.evidence is not None
+    ]
+    before = None if begun is None else begun.front.evidence
+    if len(own) < len(states) or any(
+        not np.array_equal(each.owners, own[0].owners) for each in (*own, before or own[0])
     ):
         return None
     sums = {
         name: sum(getattr(each, name) for each in own)
-        - (0.0 if begun is None else (len(own) - 1) * getattr(begun, name))
+        - (0.0 if before is None else (len(own) - 1) * getattr(before, name))
         for name in ("residuals", "variances", "rows")
     }
     return own[0]._replace(**{**sums, "variances": np.maximum(sums["variances"], 0.0)})
 
 
-def _moved(
-    ranker: "AdditiveRanker", encoder: TableEncoder, places: Places, facts: dict[str, Any]
-) -> Any:
-    """Return a ranker with the features of an encoder, its own at some places, others as new ones."""
-    own, width = np.full(ranker._width(), -1), max(1, encoder.width_)
+def _moved(ranker: Any, state: State, front: Tables, places: Places) -> State:
+    """Return a state with the features of a front, its own at some places, others as new ones."""
+    own, width = np.full(state.width, -1), max(1, front.encoder.width_)
     own[: places.size] = places[: own.size]
     places, kept = own, np.flatnonzero(own >= 0)
     order = np.full(width, -1)
     order[places[kept]] = kept
     order[order < 0] = places.size + np.arange(width - kept.size)
     new = order >= places.size
-    wide = ranker._resized(places.size + width - kept.size)
-    wide |= {name: _in_order(wide[name], order) for name in ("_model", "_others") if name in wide}
-    wide["_buffer"] = _buffer_in_order(wide["_buffer"], order, places)
-    record = wide["_record"]
+    wide = resized(ranker._method(state), state, places.size + width - kept.size)
+    record = wide.record
     origin = record.origin[order] if record.origin.size else record.origin
-    wide["_record"] = record._replace(held=record.held[order], origin=origin)
-    del wide["n_features_in_"]  # the encoder's
-    twin = copy(ranker)
-    twin._own = type(ranker._own)()
-    twin.__dict__.update(wide | facts | {"_encoder": encoder})
-    growing.narrow_beyond(twin, wide, new)
-    growing.fill_crosses(
-        twin, wide["_buffer"], [each for each in encoder.crosses() if new[each.first]]
+    moved = wide._replace(
+        models=tuple(_in_order(model, order) for model in wide.models),
+        buffer=_buffer_in_order(wide.buffer, order, places),
+        record=record._replace(held=record.held[order], origin=origin),
+        front=front,
     )
-    return twin
+    tables.keep_lines(ranker._method(moved), moved, new)
+    if not moved.sparse:
+        crosses = [each for each in front.encoder.crosses() if new[each.first]]
+        tables.fill_crosses(moved.buffer, crosses)
+    return moved
 
 
-def _in_order(models: Any, order: Places) -> Any:
-    """Return one model or some, stacked, with features in another order."""
-    if "features" in models._fields:
-        return models._replace(features=np.ascontiguousarray(models.features[..., order, :]))
+def _in_order(model: Any, order: Places) -> Any:
+    """Return a model with features in another order."""
+    if "features" in model._fields:
+        return model._replace(features=np.ascontiguousarray(model.features[order]))
     changed = {
-        name: np.ascontiguousarray(getattr(models, name)[..., order])
-        for name in models._fields
+        name: np.ascontiguousarray(getattr(model, name)[order])
+        for name in model._fields
         if name not in {"tally", "Sigma"}
     }
-    if "Sigma" in models._fields:
-        changed["Sigma"] = np.ascontiguousarray(models.Sigma[..., order[:, None], order])
-    return models._replace(**changed)
+    if "Sigma" in model._fields:
+        changed["Sigma"] = np.ascontiguousarray(model.Sigma[order[:, None], order])
+    return model._replace(**changed)
 
 
 def _buffer_in_order(buffer: Any, order: Places, places: Places) -> Any:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from cbrank import kernels
+from cbrank.learning.state import State
 from cbrank.parameters import Table, common, step
 from cbrank.rankers.base import Ranker
 
@@ -61,11 +62,11 @@ class UniExpRanker(Ranker):
         self.n_passes = n_passes
         self.random_state = random_state
 
-    def _new_model(self, n_features: int) -> Any:
+    def _new_model(self, n_features: int, sparse: bool) -> Any:  # noqa: ARG002
         return kernels.uniexp.Model(np.zeros(n_features), np.zeros(1, np.int64))
 
-    def _kernel(self) -> Callable[..., None]:
-        return kernels.uniexp.learn_sparse if self._sparse else kernels.uniexp.learn
+    def _kernel(self, state: State, model: Any) -> Callable[..., None]:  # noqa: ARG002
+        return kernels.uniexp.learn_sparse if state.sparse else kernels.uniexp.learn
 
     def _kernel_parameters(self, balanced: bool) -> Any:
         return kernels.uniexp.Parameters(float(self.step), balanced)

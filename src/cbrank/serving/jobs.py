@@ -15,7 +15,6 @@ from cbrank.streams.objects import Row
 
 if TYPE_CHECKING:
     from cbrank.serving.served import Served
-    from cbrank.serving.writer import Writer
 
 CHUNK = 64  # rows learned in one call; what looks at the model waits meanwhile, scores do not
 _MOST_NAMED = 100  # unreadable cells that an answer names
@@ -105,7 +104,7 @@ class Job:
 
     rows: ClassVar[int] = 1
 
-    def apply(self, writer: "Writer", batch: Batch) -> dict[str, Any]:
+    def apply(self, writer: Any, batch: Batch) -> dict[str, Any]:
         """Make the changes inside a transaction; return the answer. A refusal changes nothing."""
         raise NotImplementedError
 
@@ -119,7 +118,7 @@ class Teach(Job):
 
     objects: list[Row] = field(default_factory=list)
 
-    def apply(self, writer: "Writer", batch: Batch) -> dict[str, Any]:
+    def apply(self, writer: Any, batch: Batch) -> dict[str, Any]:
         try:
             labels = writer.served.objects.labels(self.objects)
         except ValueError as error:
@@ -140,7 +139,7 @@ class Label(Job):
 
     labels: list[tuple[str, Any]] = field(default_factory=list)
 
-    def apply(self, writer: "Writer", batch: Batch) -> dict[str, Any]:
+    def apply(self, writer: Any, batch: Batch) -> dict[str, Any]:
         labels = self._checked(writer)
         results = [
             self._one(writer, batch, at, name, label) for at, (name, label) in enumerate(labels)
@@ -156,7 +155,7 @@ class Label(Job):
             raise Refused(409 if "already" in results else 404, _none(told), {"labels": told})
         return {"learned": learned, "event": batch.last, "labels": told}
 
-    def _checked(self, writer: "Writer") -> list[tuple[str, str]]:
+    def _checked(self, writer: Any) -> list[tuple[str, str]]:
         """Return the labels as the model that learns from them knows them."""
         found, faults = list[tuple[str, str]](), list[str]()
         for at, (name, label) in enumerate(self.labels):
@@ -168,7 +167,7 @@ class Label(Job):
             raise Refused(400, sentence_of(" ".join(faults[:10])))
         return found
 
-    def _one(self, writer: "Writer", batch: Batch, at: int, name: str, label: str) -> str:
+    def _one(self, writer: Any, batch: Batch, at: int, name: str, label: str) -> str:
         found = writer.store.find_id(name)
         if found is None:
             return "unknown"
@@ -193,7 +192,7 @@ class Remember(Job):
     blobs: list[bytes] = field(default_factory=list)
     answer: dict[str, Any] = field(default_factory=dict)
 
-    def apply(self, writer: "Writer", batch: Batch) -> dict[str, Any]:
+    def apply(self, writer: Any, batch: Batch) -> dict[str, Any]:
         if self.served is not None and not writer.served.reads_rows_of(self.served):
             raise Refused(
                 409,
@@ -228,7 +227,7 @@ class Expire(Job):
     most: int = 1000
     unlearnable: str | None = None
 
-    def apply(self, writer: "Writer", batch: Batch) -> dict[str, Any]:
+    def apply(self, writer: Any, batch: Batch) -> dict[str, Any]:
         default = writer.settings.default_label
         for at, (name, row) in enumerate(writer.store.ended(batch.now, self.most)):
             learns = default is not None and name != self.unlearnable

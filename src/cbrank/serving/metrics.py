@@ -17,9 +17,9 @@ from prometheus_client.registry import Collector
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-import cbrank
 from cbrank.serving.counts import BUCKETS, Latency
 from cbrank.serving.page import status
+from cbrank.version import __version__
 
 _FAMILIES = {"counter": CounterMetricFamily, "gauge": GaugeMetricFamily}
 
@@ -151,7 +151,7 @@ NUMBERS = (
     ),
     Number(
         "cbrank_build_info", "gauge", "1 for the version that runs.",
-        lambda _: {cbrank.__version__: 1}, "version",
+        lambda _: {__version__: 1}, "version",
     ),
 )  # fmt: skip
 

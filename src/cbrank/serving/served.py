@@ -65,7 +65,7 @@ class Served:
         """
         if not self.model.takes_tables() or not any(isinstance(c, Words) for c in X.columns):
             return {}
-        encoder = (self._moment.now if ranker is None else ranker).encoder_
+        encoder = self._moment.state.front.encoder if ranker is None else ranker.encoder_
         names = dict(zip(encoder.kinds_, X.names, strict=True))  # which a ranker may not know
         return {names[own]: rows.tolist() for own, rows in encoder.misfits(X).items()}
 

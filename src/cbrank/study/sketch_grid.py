@@ -111,7 +111,7 @@ def _random_vectors(ranker: "OPAUCRanker", X: Any) -> Floats:
     """Draw the random vectors of all rows as the ranker itself would."""
     random = check_random_state(ranker.random_state)
     arrays, _ = ranker.start(1, np.arange(2), sparse=True, random=random).get_state()
-    state, shape = arrays["buffer.random"], (X.shape[0], arrays["model.h"].shape[1])
+    state, shape = arrays["buffer.random"], (X.shape[0], arrays["model0.h"].shape[1])
     normal: Callable[..., float] = kernels.random.normal
     drawn = [normal(state) for _ in range(math.prod(shape))]
     return np.reshape(drawn, shape) / math.sqrt(shape[1])

@@ -357,7 +357,7 @@ def refuse_too_wide(ranker: Ranker, width: int, widest: int | None) -> None:
     """Refuse rows whose full covariance would be larger than anybody asked for."""
     full = isinstance(ranker, CBRanker) and ranker.covariance == "full"
     if full and widest is not None and width > widest:
-        each = " for each C tried" if ranker.C == "auto" else ""
+        each = " for each learner" if ranker.C == "auto" else ""
         raise TooWideError(
             f"These rows have {width:,} features so far, whose full covariance takes "
             f"{8 * width**2 / 2**20:,.0f} MiB{each}, all of it looked at for every pair: train "

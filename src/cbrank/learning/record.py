@@ -59,14 +59,14 @@ class Record(NamedTuple):
     history: Floats  # (blocks, 3) rows so far, AUC, and effective rows of a block
 
 
-def begin(n_features: int, learners: int, alive: int, readouts: int, *, means: bool) -> Record:
-    """Return the record of a ranker that has learned nothing; `alive` of its learners begin."""
+def begin(n_features: int, learners: int, readouts: int, *, means: bool) -> Record:
+    """Return the record of a ranker that has learned nothing."""
     shape = learners, readouts
     return Record(
         np.zeros(n_features),
         np.zeros(n_features if means else 0),
         np.array([kernels.prequential.MEMORY]),
-        np.zeros((alive, readouts, SHORTEST)),
+        np.zeros((*shape, SHORTEST)),
         np.zeros(SHORTEST),
         np.zeros(SHORTEST),
         np.zeros(SHORTEST, np.int64),
@@ -85,6 +85,21 @@ def begin(n_features: int, learners: int, alive: int, readouts: int, *, means: b
         np.zeros((2, 5)),
         np.zeros((0, 3)),
     )
+
+
+def joined(record: Record, place: int) -> Record:
+    """Return the record with one more learner, which begins as that at `place` stands."""
+    names = "places", "level", "centre", "evidence"
+    known = {name: getattr(record, name) for name in names}
+    return record._replace(
+        **{name: np.concatenate([held, held[place][None]]) for name, held in known.items()}
+    )
+
+
+def of_first(record: Record, learners: int) -> Record:
+    """Return the record with only the first so many learners."""
+    names = "places", "level", "centre", "evidence"
+    return record._replace(**{name: getattr(record, name)[:learners].copy() for name in names})
 
 
 def shuffled(record: Record) -> bool:
@@ -139,12 +154,12 @@ def notes_for(record: Record, rows: int, learners: int) -> Notes:
     return Notes(said, np.empty(rows), np.empty(rows, np.int64))
 
 
-def noted(record: Record, notes: Notes, numbers: Counts, mix: Floats) -> tuple[Any, ...]:
-    """Return the call that takes notes of learners, by number, into the record."""
+def noted(record: Record, notes: Notes, mix: Floats) -> tuple[Any, ...]:
+    """Return the call that takes the notes of learners into the record."""
     return (
         kernels.prequential.follow,
         *notes,
-        numbers,
+        np.arange(len(record.level)),
         mix,
         kernels.prequential.Block(*record[_BLOCK]),
         kernels.prequential.Readouts(*record[_READOUTS]),
@@ -157,7 +172,7 @@ def noted(record: Record, notes: Notes, numbers: Counts, mix: Floats) -> tuple[A
 # The end of a block -------------------------------------------------------------------------------
 
 
-def measured(record: Record, numbers: Counts) -> Record:
+def measured(record: Record) -> Record:
     """Return the record with its block, which is full, counted; the block stays."""
     labels, rows = record.labels, int(record.position[ROWS]) + record.labels.size
     history, sums = record.history, record.sums * _faded(labels.size)
@@ -174,20 +189,21 @@ def measured(record: Record, numbers: Counts) -> Record:
     if not shuffled(record):  # and fade, for learners that keep up to be told from others
         kept = min(kept, math.exp(-labels.size / memory))
     places, orders = record.places, np.argsort(record.places, axis=2)
+    numbers = np.arange(len(places))
     kernels.prequential.measure(
         places, orders, record.served, labels, numbers, kept, *changed.values()
     )
     return record._replace(sums=sums, history=history, **changed)
 
 
-def next_block(record: Record, held: Floats, origin: Floats, learners: int) -> Record:
+def next_block(record: Record, held: Floats, origin: Floats) -> Record:
     """Return the record at the beginning of its next block, which these weights will test."""
     rows = int(record.position[ROWS] + record.position[FILLED])
     room = min(max(SHORTEST, rows // 8), LONGEST)
     return record._replace(
         held=held.copy(),  # they may be the model's own, which goes on learning
         origin=origin if record.origin.size else record.origin,
-        places=np.zeros((learners, record.places.shape[1], room)),
+        places=np.zeros((*record.level.shape, room)),
         served=np.zeros(room),
         tested=np.zeros(room),
         labels=np.zeros(room, np.int64),

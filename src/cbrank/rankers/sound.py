@@ -6,17 +6,16 @@ grow.
 """
 
 import functools
+from dataclasses import replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cbrank.learning import record
+from cbrank.learning.state import Cell, arrays_of, begin
 from cbrank.parameters import is_buffer
-from cbrank.rankers import record
-
-if TYPE_CHECKING:
-    from cbrank.rankers.state import Stateful
 
 Arrays = dict[str, NDArray[Any]]
 Facts = dict[str, Any]
@@ -27,9 +26,8 @@ WIDTH = "n_features"
 # Axes whose length changes as a ranker learns; in one tuple, those with one name are one length.
 _CHANGING_AXES: dict[str, dict[str, dict[int, str]]] = {
     "buffer": {"values": {2: "width"}, "indices": {2: "width"}},
-    "race": {"alive": {0: "learners"}},
     "record": {
-        "places": {0: "learners", 2: "room"},
+        "places": {2: "room"},
         "served": {0: "room"},
         "tested": {0: "room"},
         "labels": {0: "room"},
@@ -37,40 +35,24 @@ _CHANGING_AXES: dict[str, dict[str, dict[int, str]]] = {
     },
 }
 
-# How much of the last axis is kept: what follows is room to work in, zero between any two rows.
-# Files of format 1 have it too.
-_KEPT = {"features": 3}
-
 _OF_SLOTS = {"rows", "values", "indices", "length", "came"}  # arrays of a buffer by class and slot
 _MANY = 2**52  # more rows or pairs than any stream has, and no rounding in floating point
 _SMALL = 2  # size of small rankers
-_FARTHEST_REACH = 2  # kinds of features beyond the first: bends and crosses
 _BLOCK = 2**16  # numbers that are looked at together
 
 
-def kept(field: str, array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array without the room to work in."""
-    return array[..., : _KEPT[field]] if field in _KEPT else array
+# What of a state is not its front's, and the parts of fronts.
+_FRONT_PARTS = "front", "encoder", "rows", "waiting", "evidence"
 
 
-def filled(held: Any, part: str, arrays: Arrays) -> Any:
-    """Return a tuple like `held` with the values of a part; what was a plain number stays one."""
-    values = {field: kept(field, arrays[f"{part}.{field}"]) for field in held._fields}
-    return held._make(
-        _with_room(field, values[field], value)
-        if isinstance(value, np.ndarray)
-        else type(value)(values[field][()])
-        for field, value in held._asdict().items()
-    )
-
-
-def _with_room(field: str, array: NDArray[Any], held: NDArray[Any]) -> NDArray[Any]:
-    """Return an array with the room to work in that it has beside what is kept."""
-    if field not in _KEPT:
-        return array
-    whole = np.zeros((*array.shape[:-1], held.shape[-1]))
-    whole[..., : _KEPT[field]] = array
-    return whole
+def by_part(arrays: Arrays) -> dict[str, Arrays]:
+    """Return arrays by the part of the front that they belong to, "" for those of the state itself."""
+    parts: dict[str, Arrays] = {name: {} for name in ("", *_FRONT_PARTS)}
+    for name, array in arrays.items():
+        part, _, rest = name.partition(".")
+        own = part in _FRONT_PARTS
+        parts[part if own else ""][rest if own else name] = array
+    return parts
 
 
 # Facts ------------------------------------------------------------------------------------------
@@ -87,39 +69,49 @@ def check_intercept(intercept: Any) -> float | None:
 
 
 def small_ranker(
-    first: "Stateful", arrays: Arrays, sizes: dict[str, int], sparse: bool, classes: NDArray[Any]
+    first: Any, arrays: Arrays, sizes: dict[str, int], facts: Facts, classes: NDArray[Any]
 ) -> Any:
     """Start a small ranker like `first`; refuse arrays that are not those of one of these sizes."""
     if not all(type(size) is not bool and int(size) > 0 for size in sizes.values()):
         raise ValueError(f"its parameters make no ranker of {sizes[WIDTH]} features")
     parameters, small = first.get_params(deep=False), dict.fromkeys(sizes, _SMALL)
-    ranker = _started(type(first), parameters, sparse, classes, small)
-    _refuse_misfits(arrays, ranker, _shapes(ranker, sizes))
+    kind = bool(facts["sparse"]), int(facts["learners"])
+    ranker = _started(type(first), parameters, kind, classes, small)
+    _refuse_misfits(arrays, ranker, _shapes(ranker, kind, sizes))
     return ranker
 
 
 def _started(
-    kind: "type[Stateful]",
+    kind: Any,
     parameters: Facts,
-    sparse: bool,
+    how: tuple[bool, int],
     classes: NDArray[Any],
     sizes: dict[str, int],
-) -> "Stateful":
-    """Start a ranker of these sizes."""
+) -> Any:
+    """Start a ranker of these sizes, for sparse rows or not, with so many learners."""
     ranker = kind(**parameters | {name: sizes[name] for name in sizes if name != WIDTH})
-    ranker._start(sizes[WIDTH], classes, sparse, np.random.RandomState(0))
+    ranker._begin_like(classes)
+    (sparse, learners), method = how, ranker._method()
+    if method.of_matrix is not None:
+        method = method.of_matrix(not sparse)
+    if not method.lasting <= learners <= len(method.learners):
+        raise ValueError(f"it has {learners} learners, which no such ranker has")
+    method = replace(method, lasting=learners, joins=False)
+    state = begin(method, sizes[WIDTH], 1, None, sparse=sparse, shuffled=False)
+    ranker._learned = Cell(state)
     return ranker
 
 
-def _shapes(ranker: "Stateful", sizes: dict[str, int]) -> Shapes:
+def _shapes(ranker: Any, how: tuple[bool, int], sizes: dict[str, int]) -> Shapes:
     """Return the shapes that a small ranker would have if it were of these sizes."""
     tellers = {
         name: value if isinstance(value, str) else 1.0
         for name, value in ranker.get_params(deep=False).items()
         if isinstance(value, str | Real) and name not in sizes
     }
-    growth = _growth(type(ranker), ranker._sparse, tuple(tellers.items()), tuple(sizes))
-    shapes = {name: list(value.shape) for name, value in ranker._arrays().items()}
+    kind: Any = type(ranker)
+    growth = _growth(kind, how, tuple(tellers.items()), tuple(sizes))
+    shapes = {name: list(value.shape) for name, value in arrays_of(ranker._learned.state).items()}
     for name, axis, size_name, rate in growth:
         shapes[name][axis] += rate * (int(sizes[size_name]) - _SMALL)
     return {name: tuple(shape) for name, shape in shapes.items()}
@@ -127,8 +119,8 @@ def _shapes(ranker: "Stateful", sizes: dict[str, int]) -> Shapes:
 
 @functools.lru_cache(maxsize=256)
 def _growth(
-    kind: "type[Stateful]",
-    sparse: bool,
+    kind: Any,
+    how: tuple[bool, int],
     parameters: tuple[tuple[str, Any], ...],
     size_names: tuple[str, ...],
 ) -> list[tuple[str, int, str, int]]:
@@ -138,26 +130,30 @@ def _growth(
     but for the sizes.
     """
     small, classes = dict.fromkeys(size_names, _SMALL), np.arange(2)
-    base = _started(kind, dict(parameters), sparse, classes, small)._arrays()
+    base = _arrays(_started(kind, dict(parameters), how, classes, small))
     found = []
     for size_name in size_names:
         more = small | {size_name: _SMALL + 1}
-        larger = _started(kind, dict(parameters), sparse, classes, more)._arrays()
+        larger = _arrays(_started(kind, dict(parameters), how, classes, more))
         for name, value in larger.items():
             for axis, (one, two) in enumerate(zip(base[name].shape, value.shape, strict=True)):
                 found += [(name, axis, size_name, two - one)] if two > one else []
     return found
 
 
-def _refuse_misfits(arrays: Arrays, ranker: "Stateful", shapes: Shapes) -> None:
+def _arrays(ranker: Any) -> Arrays:
+    return arrays_of(ranker._learned.state)
+
+
+def _refuse_misfits(arrays: Arrays, ranker: Any, shapes: Shapes) -> None:
     """Refuse an array that a ranker would not have like this, if there is one."""
-    fields, lengths = ranker._arrays(), dict[tuple[str, str], set[int]]()
+    fields, lengths = _arrays(ranker), dict[tuple[str, str], set[int]]()
     kind = type(ranker).__name__
     if missing := fields.keys() - arrays.keys():
         raise ValueError(f"it lacks the array {min(missing)}, which such a {kind} has")
     if unknown := arrays.keys() - fields.keys():
         raise ValueError(f"it has an array {min(unknown)}, which no such {kind} has")
-    for name, array in _without_room(arrays).items():
+    for name, array in arrays.items():
         part, field = name.split(".")
         expected = list(shapes[name])
         for axis, which in _changing_axes(ranker, part, field).items():
@@ -177,19 +173,7 @@ def _refuse_misfits(arrays: Arrays, ranker: "Stateful", shapes: Shapes) -> None:
             raise ValueError(f"its {part} has room for {min(found)} rows, which no ranker gives it")
 
 
-def _without_room(arrays: Arrays) -> Arrays:
-    """Return arrays as this version keeps them."""
-    own = dict(arrays)
-    for name, array in arrays.items():
-        wanted = _KEPT.get(name.rpartition(".")[2], 0)
-        if wanted and array.shape[-1:] == (wanted + 1,):
-            own[name] = array[..., :wanted]
-    return own
-
-
-def _changing_axes(ranker: "Stateful", part: str, field: str) -> dict[int, str]:
-    if part == "rivals":
-        return {0: "learners"}
+def _changing_axes(ranker: Any, part: str, field: str) -> dict[int, str]:
     axes = dict(_CHANGING_AXES.get(part, {}).get(field, {}))
     if part == "buffer" and getattr(ranker, "buffer_size", None) == "auto" and field in _OF_SLOTS:
         axes[1] = "slots"
@@ -201,13 +185,9 @@ def _changing_axes(ranker: "Stateful", part: str, field: str) -> dict[int, str]:
 
 def refuse_bad_arrays(arrays: Arrays, n_features: int) -> None:
     """Refuse numbers that no ranker has learned."""
-    own = _without_room(arrays)
-    _refuse_bad_numbers(own)
-    _refuse_bad_buffer(_part("buffer", own), n_features)
-    if "race.C" in own:
-        _refuse_bad_halving(_part("race", own), _part("rivals", own))
-    learners = own["race.alive"].size if "race.C" in own else 1
-    _refuse_bad_record(_part("record", own), learners)
+    _refuse_bad_numbers(arrays)
+    _refuse_bad_buffer(_part("buffer", arrays), n_features)
+    _refuse_bad_record(_part("record", arrays))
 
 
 def _part(name: str, arrays: Arrays) -> Arrays:
@@ -228,24 +208,6 @@ def _refuse_bad_numbers(arrays: Arrays) -> None:
 def _all_finite(array: NDArray[Any]) -> bool:
     """Say whether all numbers are finite, without an array as long that says it of each."""
     return not array.size or bool(np.isfinite(array.min()) and np.isfinite(array.max()))
-
-
-def _refuse_bad_halving(halving: Arrays, others: Arrays) -> None:
-    alive, learners = halving["alive"], len(halving["C"])
-    count = next(iter(others.values())).shape[0]
-    if (
-        len(set(alive.tolist())) != alive.size
-        or alive.size != count + 1
-        or (alive >= learners).any()
-        or not (alive != learners - 1).any()
-    ):
-        raise ValueError("the learners left of its choice of C are not those it has")
-    if not (halving["C"] > 0).all():
-        raise ValueError("a C of its choice of C is not above zero")
-    if not ((halving["forgetting"] >= 0) & (halving["forgetting"] < 1)).all():
-        raise ValueError("what its learners forget is not a share")
-    if (halving["reach"] > _FARTHEST_REACH).any():
-        raise ValueError("its learners make use of features that there are not")
 
 
 # Least and greatest number of each array of a record. Beyond them sums and quotients of the kernels
@@ -269,10 +231,10 @@ _BOUNDS: dict[str, tuple[float, float]] = {
 _ROUNDING = 1e-9  # of numbers that bound each other, relative
 
 
-def _refuse_bad_record(held: Arrays, learners: int) -> None:
+def _refuse_bad_record(held: Arrays) -> None:
     """Refuse a record that would lead a kernel astray: out of bounds, or to what is no number."""
     room, filled = held["tested"].size, held["position"][record.FILLED]
-    if not filled <= room <= record.LONGEST or not room or len(held["places"]) != learners:
+    if not filled <= room <= record.LONGEST or not room:
         raise ValueError("the block of its record is not one")
     if len(held["history"]) > record.MOST_BLOCKS:
         raise ValueError("its record has more blocks than it keeps")
@@ -331,7 +293,7 @@ def _refuse_disorder(indices: NDArray[np.int32], length: NDArray[np.int64]) -> N
     width = indices.shape[2]
     rows, lengths, places = indices.reshape(-1, width), length.reshape(-1, 1), np.arange(1, width)
     block = max(1, _BLOCK // max(width, 1))
-    for begin in range(0, len(rows) if width > 1 else 0, block):
-        some, filled_ = rows[begin : begin + block], places < lengths[begin : begin + block]
+    for first in range(0, len(rows) if width > 1 else 0, block):
+        some, filled_ = rows[first : first + block], places < lengths[first : first + block]
         if ((some[:, 1:] <= some[:, :-1]) & filled_).any():
             raise ValueError("a row of its buffer has a feature twice, or out of order")

@@ -1,4 +1,4 @@
-"""Refusing a model that the machine cannot hold, before it is asked for."""
+"""Refuse a model that the machine cannot hold, before memory is asked for."""
 
 import contextlib
 import os

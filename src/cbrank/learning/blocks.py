@@ -1,0 +1,289 @@
+"""Rows of a stream, a block at a time: tested, learned, and counted at the end of the block.
+
+Every learner of a pool takes the same rows, whatever interrupts: rows come in parts, each up to the end of
+a block at most, and a part that has begun is taken to its end.
+"""
+
+import contextlib
+import operator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import starmap
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cbrank import kernels
+from cbrank.arrays import read_only
+from cbrank.features.table import Table
+from cbrank.learning import record, served
+from cbrank.learning.front import milestone, some
+from cbrank.learning.method import Method
+from cbrank.learning.state import Batch, Cell, State
+
+Call = tuple[Any, ...]  # a compiled function and its arguments
+
+DENSE_BLOCK = 2**20  # numbers of a sparse matrix made dense at a time: 8 MiB
+
+
+def learn(
+    cell: Cell, method: Method, batch: Batch, *, tested: bool = True, ahead: bool = False
+) -> None:
+    """Learn rows in the order given, all but those of weight 0.
+
+    Rows that were learned from before, in an earlier pass, test nothing. If rows wait for more, so do these,
+    unless it is to be decided what columns are by looking `ahead`.
+    """
+    order = batch.order[batch.weights[batch.order] > 0.0]
+    if not order.size:
+        return
+    batch = batch._replace(order=order)
+    front = cell.state.front
+    if front is None or front.waiting is None:
+        _learn(cell, method, batch, tested)
+        return
+    waiting = front.waiting
+    if ahead:
+        first = some(batch.X, order[: front.first_of_fit])
+    else:
+        head = order[: front.first - waiting.labels.size]
+        with_head = waiting.with_rows(some(batch.X, head), batch.labels[head], batch.weights[head])
+        if with_head.labels.size < front.first:
+            cell.state = cell.state._replace(front=front._replace(waiting=with_head))
+            return
+        first = with_head.rows
+    method, state = front.settle(method, cell.state, first)
+    fresh = Cell(state)  # so that an interrupt leaves the rows waiting
+    if waiting.labels.size:
+        _learn(fresh, method, Batch(*waiting.batch), tested)
+    _learn(fresh, method, batch, tested)
+    cell.state = fresh.state
+
+
+def provisional(method: Method, state: State) -> tuple[Method, State]:
+    """Return the state that the rows which wait would make; it is made anew every few rows."""
+    waiting = state.front.waiting
+    count = milestone(waiting.labels.size)
+    method, decided = state.front.settle(method, state, some(waiting.rows, slice(0, max(1, count))))
+    cell = Cell(decided)
+    batch = Batch(*waiting.batch)
+    if count:
+        _learn(cell, method, batch._replace(order=batch.order[:count]), True)
+    return method, cell.state
+
+
+def _learn(cell: Cell, method: Method, batch: Batch, tested: bool) -> None:
+    with kernels.threads.one_thread if method.multiplies(cell.state) else contextlib.nullcontext():
+        for block in _blocks(cell, method, batch, tested):
+            learn_encoded(cell, method, block, tested=tested)
+
+
+def learn_encoded(cell: Cell, method: Method, batch: Batch, *, tested: bool = True) -> None:
+    """Learn rows that are as kernels take them, a part of a block at a time."""
+    while batch.order.size:
+        size = _take_part(cell, method, batch, tested)
+        batch = batch._replace(order=batch.order[size:])
+
+
+def _blocks(cell: Cell, method: Method, batch: Batch, tested: bool) -> Iterator[Batch]:
+    """Yield rows as kernels take them; those that become dense or features, a block at a time."""
+    front, plain = cell.state.front, isinstance(batch.X, np.ndarray | Table)
+    if front is None and (cell.state.sparse or plain):
+        yield _for_kernel(cell, batch)
+        return
+    begin, every = 0, batch.order
+    while begin < every.size:
+        room = max(1, DENSE_BLOCK // max(batch.X.shape[1], 1)) if not plain else record.LONGEST
+        if front is not None:
+            room = min(room, _room(cell, method, tested))
+        places = every[begin : begin + room]
+        rows = some(batch.X, places)
+        X = features_of(cell.state, rows)
+        if tested and front is not None:
+            state = cell.state
+            cell.state = state._replace(front=state.front.keeping(state, rows, X))
+        here = np.arange(places.size)
+        yield _for_kernel(cell, Batch(X, batch.labels[places], batch.weights[places], here))
+        begin += places.size
+
+
+def features_of(state: State, rows: Any) -> Any:
+    """Return rows as they are learned."""
+    if state.front is not None:
+        return state.front.encode(rows, state)
+    return rows.toarray() if sp.issparse(rows) and not state.sparse else rows
+
+
+def _for_kernel(cell: Cell, batch: Batch) -> Batch:
+    """Return rows as kernels take them: read-only, so that one compiled version serves all."""
+    if not cell.state.sparse:
+        return batch._replace(X=read_only(batch.X))
+    X = batch.X if sp.issparse(batch.X) else sp.csr_array(batch.X)
+    parts = X.data, X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int64, copy=False)
+    rows = kernels.buffers.Csr(*map(read_only, parts))
+    longest = int(np.diff(rows.indptr)[batch.order].max(initial=0))
+    buffer = kernels.buffers.widened(cell.state.buffer, longest)
+    if buffer is not cell.state.buffer:
+        cell.state = cell.state._replace(buffer=buffer)
+    return batch._replace(X=rows)
+
+
+def _room(cell: Cell, method: Method, tested: bool) -> int:
+    """Return how many rows the block has room for; an interrupt may have come just before one ended."""
+    if not record.rows_left(cell.state.record):
+        end_block(cell, method)
+    return record.rows_left(cell.state.record) if tested else record.LONGEST
+
+
+# A part of a block --------------------------------------------------------------------------------
+
+
+def _take_part(cell: Cell, method: Method, batch: Batch, tested: bool) -> int:
+    """Let all learners take the first rows of a batch, up to the end of a block; return how many."""
+    order = batch.order[: _room(cell, method, tested)]
+    part = _Part(cell, method, batch._replace(order=order), tested)
+    to_its_end(part.go_on, part.learned.any)
+    return int(order.size)
+
+
+class _Part:
+    """The next rows of a batch. Every learner takes all of them or none does."""
+
+    def __init__(self, cell: Cell, method: Method, batch: Batch, tested: bool) -> None:
+        self._cell, self._method, self._batch, self._tested = cell, method, batch, tested
+        state, self._size = cell.state, batch.order.size
+        count = len(state.models)
+        self._notes = record.notes_for(state.record, self._size, count)
+        self._before = int(state.buffer.seen.sum())
+        self.learned = np.zeros(count, np.int64)  # rows that each learner has taken
+        self._forgot = np.zeros(count, np.int64)  # times that each has forgotten
+        # All meet the same buffered rows: who is not the last to learn has those of a copy.
+        self._own = state.buffer._make(map(np.copy, state.buffer)) if count > 1 else state.buffer
+        self._done = False
+
+    def go_on(self) -> None:
+        """Let the learners take the rows, forget if it is time, and note how they did."""
+        if not self._done:
+            self._take()
+        if not record.rows_left(self._cell.state.record):
+            end_block(self._cell, self._method)
+
+    def _take(self) -> None:
+        state = self._cell.state
+        for place in [*range(1, len(state.models)), 0]:
+            self._teach(place)
+        calls: list[Any] = [(setattr, self, "_done", True)]
+        if self._tested:
+            mix = served.mix_of(self._method, state)
+            calls.append(record.noted(state.record, self._notes, mix))
+        uninterrupted(calls)
+
+    def _teach(self, place: int) -> None:
+        """Let a learner take what is left of the rows, in steps between which it forgets."""
+        share = self._method.learners[place].forgetting
+        every = kernels.forgetting.rows_between(share) if share else 0
+        while True:
+            begin = int(self.learned[place])
+            passed = (self._before + begin) // every - self._before // every if every else 0
+            if self._forgot[place] < passed:
+                self._forget(place, share)
+            elif begin < self._size:
+                rows = every - (self._before + begin) % every if every else self._size
+                self._learn(place, begin, min(begin + rows, self._size))
+            else:
+                return
+
+    def _learn(self, place: int, begin: int, end: int) -> None:
+        state, method = self._cell.state, self._method
+        model, buffer = state.models[place], self._own if place else state.buffer
+        rows = self._batch._replace(order=self._batch.order[begin:end])
+        trail = self._notes.trail(state.record, place, begin, end)
+        calls: list[Any] = (
+            [*map(assign, self._own, state.buffer)] if place > 1 and not begin else []
+        )
+        calls += [
+            (method.kernel(state, model), *rows, buffer, model, self._parameters(place), trail),
+            (self.learned.__setitem__, place, end),
+        ]
+        uninterrupted(calls)
+
+    def _parameters(self, place: int) -> Any:
+        """Return the numbers that the kernel goes by for a learner."""
+        method = self._method
+        if not method.pool:
+            return method.parameters
+        return method.parameters._replace(C=method.learners[place].C)
+
+    def _forget(self, place: int, share: float) -> None:
+        changes = kernels.forgetting.forget(self._cell.state.models[place], share)
+        done = self._forgot.__setitem__, place, self._forgot[place] + 1
+        uninterrupted([*(assign(*change) for change in changes), done])
+
+
+# The end of a block -------------------------------------------------------------------------------
+
+
+def end_block(cell: Cell, method: Method) -> None:
+    """Measure the block, which is full, and begin another that what is served now will test."""
+    state = cell.state
+    if state.front is not None:
+        state = state.front.end_block(method, state)
+    state = state._replace(record=record.measured(state.record))
+    state = with_learners(method, state)
+    view = served.bounded(state)
+    calls: list[Any] = []
+    if state.record.origin.size:
+        calls.append(assign(state.buffer.means, view.buffer.means))
+    held = served.mixture_of(method, view).weights
+    known = record.next_block(state.record, held, served.origin_of(view))
+    after = state._replace(record=known, buffer=method.buffer_after(method, state))
+    uninterrupted([*calls, (setattr, cell, "state", after)])
+
+
+def with_learners(method: Method, state: State) -> State:
+    """Return a state with the learner that is for rows in their order, if they come so."""
+    count = len(state.models)
+    if not method.joins or count > method.lasting or record.shuffled(state.record):
+        return state
+    weights = served.mix_of(method, state).sum(axis=1)
+    lines = [learner.line for learner in method.learners]
+    weights[np.array(lines[:count]) != lines[count]] = -1.0
+    place = int(weights.argmax())
+    # With one variance a feature, those of others are too small to be moved in the time of its memory.
+    model = (
+        state.models[place] if method.needs_matrix else method.new_model(state.width, state.sparse)
+    )
+    models = *state.models, model._make(map(np.copy, model))
+    return state._replace(models=models, record=record.joined(state.record, place))
+
+
+# Calls that an interrupt cannot part --------------------------------------------------------------
+#
+# Python looks for signals, and raises KeyboardInterrupt, between the steps of Python code. Where C code
+# calls C code there are none: calls made like this are interrupted before the first or after the last.
+
+_TRIES = 16  # to end a step that is interrupted, or fails, again and again
+
+
+def uninterrupted(calls: Iterable[Call]) -> None:
+    """Make calls with nothing in between."""
+    deque(starmap(operator.call, [*calls]), maxlen=0)
+
+
+def to_its_end(step: Callable[[], None], begun: Callable[[], Any], tries: int = _TRIES) -> None:
+    """Make a step that goes on where it stopped to its end, once it has begun.
+
+    What interrupted it goes on its way then.
+    """
+    try:
+        step()
+    except BaseException:
+        if tries and begun():
+            to_its_end(step, begun, tries - 1)
+        raise
+
+
+def assign(array: Any, value: Any) -> Call:
+    """Return the call that fills an array with what `value` then holds."""
+    return operator.setitem, array, ..., value

@@ -1,0 +1,78 @@
+"""How a ranker learns: what its parameters say, as the loop over blocks goes by it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbrank.learning.pool import Learner
+
+State = Any  # a `cbrank.learning.state.State`, which is made by a method
+Floats = NDArray[np.float64]
+
+
+def _weights_of(model: Any, readout: int, columns: Any) -> Floats:  # noqa: ARG001
+    weights: Floats = model.w[columns]
+    return weights
+
+
+def _as_before(_: "Method", state: State) -> Any:
+    return state.buffer
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """How rows are learned.
+
+    Attributes
+    ----------
+    new_model : callable
+        Gives the model before its first row, for a number of features and whether rows are sparse.
+    kernel : callable
+        Gives the function that streams rows into a model, for a state and the model.
+    parameters : tuple
+        The numbers that the kernel goes by.
+    needs_matrix : bool
+        Whether the model is d x d, so that rows are dense.
+    rows_kept : callable
+        Gives, for a number of features, how many rows of each class are kept at first, and for how many
+        there is room.
+    learners : tuple of Learner
+        The learners there may be; the first has its C from `parameters` unless there is a pool.
+    pool : bool
+        Whether C is "auto".
+    lasting : int
+        How many learners there are where rows come in random order.
+    joins : bool
+        Whether one more learns where rows come in their order.
+    readouts : sequence of int
+        Which readouts are served.
+    n_readouts : int
+        How many each learner has.
+    weights : callable
+        Gives the weights of a readout of a model, in some columns.
+    buffer_after : callable
+        Gives the buffer after a block, for this method and a state whose record has been measured.
+    multiplies : callable
+        Says whether learning into a state may need products of matrices, which threads share out.
+    of_matrix : callable, optional
+        Gives the same method with or without a d x d model, if what columns are decides that.
+    """
+
+    new_model: Callable[[int, bool], Any]
+    kernel: Callable[[State, Any], Callable[..., None]]
+    parameters: Any
+    needs_matrix: bool
+    rows_kept: Callable[[int], tuple[int, int]]
+    learners: tuple[Learner, ...] = (Learner(1.0),)
+    pool: bool = False
+    lasting: int = 1
+    joins: bool = False
+    readouts: Sequence[int] = (0,)
+    n_readouts: int = 1
+    weights: Callable[[Any, int, Any], Floats] = _weights_of
+    buffer_after: Callable[["Method", State], Any] = _as_before
+    multiplies: Callable[[State], bool] = lambda _: False
+    of_matrix: Callable[[bool], "Method"] | None = None

@@ -1,0 +1,46 @@
+"""The learners with C "auto" and what is served of them.
+
+They share rows and buffers and differ in C and in what they forget. None is ever dropped. Each has two
+*readouts*, the mean of its weights and their polynomial-decay average. What is served is a mixture of
+all readouts, each in units of its own class distance: the better its AUC on rows that it had not
+learned from (``record``), the more it weighs. With a number for C there is one learner.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+# What the last learner forgets per row of a stream: streams that change want 0.001 to 0.01
+# (docs/_drift_table.md), and the mixture with one that forgets nothing is best, or nearly, with the least.
+FORGETS = 0.001
+# Difference of two AUCs that makes one readout weigh e times the other. Between 0.005 and 0.02 nothing
+# changes by more than chance (docs/defaults.md).
+_TEMPERATURE = 0.01
+
+
+class Learner(NamedTuple):
+    """One of the learners of a pool."""
+
+    C: float
+    forgetting: float = 0.0  # share of the evidence that it forgets per row
+    line: bool = False  # whether columns of a table are straight lines to it: no curves, no crosses
+
+
+def mixture(evidence: Floats, readouts: Sequence[int]) -> Floats:
+    """Return the weights (learners, readouts) of readouts with these AUCs; of others than `readouts` 0."""
+    mix = np.zeros(evidence.shape)
+    served = [*readouts]
+    known = evidence[:, served]
+    weights = np.exp((known - known.max()) / _TEMPERATURE)
+    mix[:, served] = weights / weights.sum()
+    return mix
+
+
+def leader(mix: Floats) -> int:
+    """Return the place of the learner that leads: one of its readouts weighs most."""
+    return int(mix.max(axis=1).argmax())

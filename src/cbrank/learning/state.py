@@ -1,0 +1,178 @@
+"""What a ranker has learned: one value of arrays, which is replaced whole."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from cbrank import kernels
+from cbrank.learning import record
+from cbrank.learning.method import Method
+
+Arrays = dict[str, NDArray[Any]]
+
+
+class Batch(NamedTuple):
+    """Rows to learn from, as kernels take them."""
+
+    X: Any
+    labels: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    order: NDArray[np.int64]  # which rows, in which order
+
+
+class State(NamedTuple):
+    """What a ranker has learned."""
+
+    models: tuple[Any, ...]  # of the learners: the kernels' tuples of arrays
+    buffer: Any
+    record: record.Record
+    front: Any  # how rows become features, and those that wait for it to be decided
+    sparse: bool  # whether rows are learned as sparse ones
+    intercept: float | None = None  # by the rows of a fit; None for that of the stream
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return int(self.record.held.size)
+
+
+class Cell:
+    """Where a ranker keeps its state; its one attribute is replaced, never changed."""
+
+    __slots__ = ("state",)
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+
+    def __reduce__(self) -> Any:
+        return Cell, (self.state,)
+
+
+def begin(
+    method: Method, n_features: int, seed: int, front: Any, *, sparse: bool, shuffled: bool
+) -> State:
+    """Return the state before the first row."""
+    kept, sparse = method.rows_kept(n_features), sparse and not method.needs_matrix
+    means = method.needs_matrix
+    if sparse:
+        buffer: Any = kernels.buffers.empty_sparse(*kept, seed)
+    else:
+        buffer = kernels.buffers.empty_dense(*kept, n_features, seed, means=means)
+    count = method.lasting + (method.joins and not shuffled)
+    models = tuple(method.new_model(n_features, sparse) for _ in range(count))
+    known = record.begin(n_features, count, method.n_readouts, means=means)
+    record.set_shuffled(known, shuffled)
+    return State(models, buffer, known, front, sparse)
+
+
+def resized(method: Method, state: State, n_features: int) -> State:
+    """Return a state with room for so many features, new ones as at the beginning."""
+    if state.sparse:  # a copy, for the old buffer goes with the old models
+        buffer = state.buffer._make(map(np.copy, state.buffer))
+    else:
+        room, means = state.buffer.rows.shape[1], method.needs_matrix
+        fresh = kernels.buffers.empty_dense(room, room, n_features, 1, means=means)
+        buffer = _refilled(fresh, state.buffer)
+    models = tuple(
+        _refilled(method.new_model(n_features, state.sparse), model) for model in state.models
+    )
+    held = state.record
+    wide = {"held": _refilled((np.zeros(n_features),), (held.held,))[0]}
+    if held.origin.size:
+        wide["origin"] = _refilled((np.zeros(n_features),), (held.origin,))[0]
+    return state._replace(models=models, buffer=buffer, record=held._replace(**wide))
+
+
+def _refilled(fresh: Any, arrays: Any) -> Any:
+    """Return a tuple of fresh arrays, filled with others as far as both reach."""
+    for new, old in zip(fresh, arrays, strict=True):
+        both = tuple(map(slice, np.minimum(new.shape, old.shape)))
+        new[both] = old[both]
+    return fresh
+
+
+def buffered_rows(state: State) -> tuple[NDArray[np.int64], Any]:
+    """Return the labels of buffered rows, and the rows as they are learned, copied."""
+    buffer = state.buffer
+    held = kernels.buffers.filled(buffer)
+    labels = np.repeat([0, 1], held.sum(axis=1))
+    if "rows" in buffer._fields:
+        return labels, buffer.rows[held]
+    length, begin_at = buffer.length[held], np.flatnonzero(held) * buffer.values.shape[2]
+    indptr = np.concatenate([[0], np.cumsum(length)])
+    at = np.arange(indptr[-1]) + np.repeat(begin_at - indptr[:-1], length)
+    indices = buffer.indices.ravel()[at]
+    width = max(state.width, int(indices.max(initial=0)) + 1)
+    rows = (buffer.values.ravel()[at], indices, indptr)
+    return labels, sp.csr_array(rows, shape=(len(length), width))
+
+
+# As arrays ----------------------------------------------------------------------------------------
+
+# How much of the last axis is kept in files: what follows is room to work in, zero between any two rows.
+_KEPT = {"features": 3}
+
+
+def parts_of(state: State) -> dict[str, Any]:
+    """Return the tuples of arrays of a state, by name."""
+    models = {f"model{place}": model for place, model in enumerate(state.models)}
+    return models | {"buffer": state.buffer, "record": state.record}
+
+
+def arrays_of(state: State) -> Arrays:
+    """Return the arrays of a state, not copied, but for those of its front."""
+    return {
+        f"{part}.{field}": kept(field, np.asarray(value))
+        for part, held in parts_of(state).items()
+        for field, value in held._asdict().items()
+    }
+
+
+def with_arrays(state: State, arrays: Arrays) -> State:
+    """Return a state like another with the values of `arrays_of`; what was a plain number stays one."""
+    found = {part: _filled(held, part, arrays) for part, held in parts_of(state).items()}
+    models = tuple(held for part, held in found.items() if part.startswith("model"))
+    return state._replace(models=models, buffer=found["buffer"], record=found["record"])
+
+
+def _filled(held: Any, part: str, arrays: Arrays) -> Any:
+    values = {field: arrays[f"{part}.{field}"] for field in held._fields}
+    return held._make(
+        _with_room(field, values[field], value)
+        if isinstance(value, np.ndarray)
+        else type(value)(values[field][()])
+        for field, value in held._asdict().items()
+    )
+
+
+def kept(field: str, array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array without the room to work in."""
+    return array[..., : _KEPT[field]] if field in _KEPT else array
+
+
+def _with_room(field: str, array: NDArray[Any], held: NDArray[Any]) -> NDArray[Any]:
+    """Return an array with the room to work in that it has beside what is kept."""
+    if field not in _KEPT:
+        return array
+    whole = np.zeros((*array.shape[:-1], held.shape[-1]))
+    whole[..., : _KEPT[field]] = array
+    return whole
+
+
+def writeable(state: State) -> State:
+    """Return a state whose arrays can be learned into: joblib maps large ones read-only."""
+    models = tuple(map(_writeable, state.models))
+    for model in models:
+        if "features" in model._fields:  # pickled in the midst of a row, it has notes of it
+            model.features[..., kernels.sparse_diagonal.PLACE] = 0.0
+    return state._replace(
+        models=models, buffer=_writeable(state.buffer), record=_writeable(state.record)
+    )
+
+
+def _writeable(arrays: Any) -> Any:
+    if all(array.flags.writeable for array in arrays):
+        return arrays
+    return type(arrays)(*(np.array(array) for array in arrays))

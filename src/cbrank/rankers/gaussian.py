@@ -1,0 +1,232 @@
+"""What rankers whose weights have a Gaussian distribution can say beyond scores."""
+
+from collections.abc import Callable, Sequence
+from copy import copy, deepcopy
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from cbrank import kernels
+from cbrank.arrays import read_only
+from cbrank.estimator import check_is_fitted
+from cbrank.learning import record, served
+from cbrank.learning.blocks import DENSE_BLOCK
+from cbrank.learning.state import Cell, State
+from cbrank.rankers import interface
+
+Floats = NDArray[np.float64]
+
+# Rows in which fewer than one of so many features is not zero, or so few rows, have their deviations one by
+# one: a product with all of Sigma would take longer.
+_FEW = 4
+_LARGEST = 1e150  # numbers up to this have squares that can be summed
+
+
+def leader(ranker: Any, name: str) -> tuple[Any, State]:
+    """Return the model of the learner that weighs most, and the state."""
+    ranker._fitted(name)
+    method, state = ranker._now()
+    return state.models[served.leader_of(method, state)], state
+
+
+def covariance(ranker: Any) -> Floats:
+    """Covariance of the weights, or their variances where it is diagonal."""
+    model, state = leader(ranker, "covariance_")
+    full = isinstance(model, kernels.confidence.FullModel)
+    held = model.Sigma if full else model.variances
+    if state.front is None:
+        return held.copy()
+    held = state.front.of_columns(held, slice(None))
+    return state.front.of_columns(held.T, slice(None)).T.copy() if full else held.copy()
+
+
+def decision_function(self: Any, X: Any, return_std: bool = False) -> Any:
+    """Return the ranking score of each row, and how sure the ranker is of it.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        Rows.
+    return_std : bool, default=False
+        Whether to return the standard deviations too.
+
+    Returns
+    -------
+    scores : ndarray of shape (n_samples,)
+        The scores: the higher, the likelier positive.
+    std : ndarray of shape (n_samples,)
+        Standard deviations of the scores; only if `return_std`.
+
+    Examples
+    --------
+    >>> from cbrank import CBRanker
+    >>> ranker = CBRanker(C=0.5).partial_fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
+    >>> scores, std = ranker.decision_function([[1.0, 0.0], [0.0, 1.0]], return_std=True)
+    >>> scores.round(2)
+    array([ 0.17, -0.2 ])
+    >>> std.round(2)  # only the first feature has been seen to matter
+    array([0.89, 1.  ])
+    """
+    scores: Floats = np.empty(1)
+    if not return_std and self.say_at_once("score", X, scores):
+        return scores
+    check_is_fitted(self)
+    method, state = self._now()
+    rows = self._check_rows(X, reset=False)
+    scores = self._scores(rows, state, method) + self._intercept_now(method, state)
+    if not return_std:
+        return scores
+    return scores, self._std(self._features(rows, state), state)
+
+
+def preference_proba(self: Any, A: Any, B: Any) -> Floats:
+    """Return the probability that row i of `A` should be ranked above row i of `B`.
+
+    Parameters
+    ----------
+    A, B : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        Rows to compare.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        Phi(w.z / sqrt(z' Sigma z)) with z = a - b and w = `coef_`; one half for equal rows.
+
+    Examples
+    --------
+    >>> from cbrank import CBRanker
+    >>> ranker = CBRanker(C=1.0).partial_fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
+    >>> ranker.preference_proba([[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]]).round(2)
+    array([0.66, 0.5 ])
+    """
+    check_is_fitted(self)
+    method, state = self._now()
+    A = self._features(self._check_rows(A, reset=False), state)
+    B = self._features(self._check_rows(B, reset=False), state)
+    if A.shape[0] != B.shape[0]:
+        raise ValueError(f"A has {A.shape[0]} rows and B has {B.shape[0]}.")
+    with np.errstate(over="ignore"):
+        z = A - B
+    if not np.isfinite(z.data if sp.issparse(z) else z).all():
+        z = 0.5 * A - 0.5 * B  # which says the same
+    z, _ = _within_bounds(z.tocsr() if sp.issparse(z) else np.asarray(z))
+    ahead = z @ self._served_of(method, state).weights
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(ahead == 0.0, 0.5, ndtr(ahead / self._std(z, state)))
+
+
+def deviations(ranker: Any, X: Any, state: State) -> Floats:
+    """Return sqrt(x' Sigma x) of each row of features, by the learner that weighs most."""
+    model = state.models[served.leader_of(ranker._method(state), state)]
+    X = X if state.front is None else state.front.in_units(X)
+    X, unit = _within_bounds(X)
+    with np.errstate(over="ignore"):
+        return _deviations(model, X) * unit
+
+
+def _deviations(model: Any, X: Any) -> Floats:
+    if not isinstance(model, kernels.confidence.FullModel):
+        squares = (X.multiply(X) if sp.issparse(X) else X * X) @ model.variances
+    elif sp.issparse(X):
+        squares = np.zeros(X.shape[0])
+        block = max(1, DENSE_BLOCK // X.shape[1])
+        for begin in range(0, X.shape[0], block):
+            rows = X[begin : begin + block]
+            squares[begin : begin + block] = rows.multiply(rows @ model.Sigma).sum(axis=1)
+    elif len(X) > _FEW and _FEW * np.count_nonzero(X) > X.size:
+        squares = (X * (X @ model.Sigma)).sum(axis=1)
+    else:
+        std = np.empty(len(X))
+        kernels.deviations.deviations(read_only(X), read_only(model.Sigma), std)
+        return std
+    return np.sqrt(np.maximum(np.asarray(squares).ravel(), 0.0))
+
+
+def _within_bounds(X: Any) -> tuple[Any, Floats]:
+    """Return rows whose squares do not overflow, and what each was divided by for that."""
+    values = X.data if sp.issparse(X) else X
+    if not values.size or max(values.max(), -values.min()) < _LARGEST:
+        return X, np.ones(1)
+    largest = abs(X).max(axis=1)
+    largest = largest.toarray().ravel() if sp.issparse(X) else largest
+    unit = np.maximum(largest / _LARGEST, 1.0)
+    rows = X.multiply(1.0 / unit[:, None]).tocsr() if sp.issparse(X) else X / unit[:, None]
+    return rows, unit
+
+
+# Facts of the learner that weighs most --------------------------------------------------------------
+
+
+def C(ranker: Any) -> float:
+    """Return the C that the ranker learns with."""
+    ranker._fitted("C_")
+    method, state = ranker._now()
+    return method.learners[served.leader_of(method, state)].C
+
+
+def forgetting(ranker: Any) -> float:
+    """Share of the evidence that the learner which weighs most forgets per row."""
+    ranker._fitted("forgetting_")
+    method, state = ranker._now()
+    return method.learners[served.leader_of(method, state)].forgetting
+
+
+def n_pairs(ranker: Any) -> int:
+    """Pairs met."""
+    return int(leader(ranker, "n_pairs_")[0].tally[kernels.confidence.PAIRS])
+
+
+def n_updates(ranker: Any) -> int:
+    """Pairs that moved the model."""
+    return int(leader(ranker, "n_updates_")[0].tally[kernels.confidence.UPDATES])
+
+
+# For merging ----------------------------------------------------------------------------------------
+
+
+def learned(ranker: Any) -> State:
+    """Return what the ranker has learned, not copied."""
+    return ranker._learned.state
+
+
+def prior(ranker: Any, place: int = 0) -> Any:
+    """Return the model of a learner before the first row."""
+    state = ranker._learned.state
+    method, front = ranker._method(state), state.front
+    fresh = method.new_model(state.width, state.sparse)
+    return fresh if front is None else front.begun(method, fresh, place)
+
+
+def lasting(ranker: Any) -> int:
+    """Return how many learners are merged: one that is for rows in order begins anew."""
+    return ranker._method(ranker._learned.state).lasting
+
+
+def waits(ranker: Any) -> bool:
+    """Whether rows wait until it is decided what columns are."""
+    return interface.is_waiting(ranker)
+
+
+def together(
+    _: Any, rankers: Sequence[Any], prior: Any
+) -> tuple[list[Any], Any, Callable[[Any], Any]]:
+    """Return rankers as they can be merged, feature by feature, and what is left to be done then."""
+    from cbrank.rankers.together import together as brought  # noqa: PLC0415 (only merging needs it)
+
+    return brought(rankers, prior)
+
+
+def like(ranker: Any, state: State) -> Any:
+    """Return a ranker like this one in all but what it has learned."""
+    other = copy(ranker)
+    del other._learned
+    other = deepcopy(other)
+    method = other._method(state)
+    state = served.bounded(state._replace(intercept=None))
+    held = served.mixture_of(method, state).weights
+    known = record.next_block(state.record, held, served.origin_of(state))
+    other._learned = Cell(state._replace(record=known))
+    return other

@@ -1,0 +1,254 @@
+"""The state of a ranker, for the other packages: methods of every `Ranker`.
+
+* beginning and widening: `start`, `reseed`, `resize`
+* looking in: `weights`, `class_weights`, `buffered_rows`, `takes_dense_rows`
+* taking out and putting in: `get_state`, `from_state`, `check_state`
+
+Model files, merging, Dask, River and the command line go by these; no other package reads an attribute of a
+ranker that begins with an underscore, which ``make lint`` checks.
+"""
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbrank.estimator import BaseEstimator
+from cbrank.learning import record
+from cbrank.learning import state as states
+from cbrank.learning.front import waits
+from cbrank.learning.state import Cell
+from cbrank.rankers import checks, sound
+from cbrank.rankers.sound import Arrays, Facts
+
+_EVERY = slice(None)
+_SIZES = "buffer_size", "rank"  # parameters that arrays are as long as
+
+# What only other packages call and read: tab completion does not offer it.
+SEAMS = frozenset(
+    [
+        "start",
+        "reseed",
+        "resize",
+        "weights",
+        "buffered_rows",
+        "takes_dense_rows",
+        "class_weights",
+        "get_state",
+        "from_state",
+        "check_state",
+        "check_parameters",
+        "learn_at_once",
+        "say_at_once",
+        "learn_row",
+        "encode_label",
+        "moment",
+        "judge",
+        "log_odds",
+        "calibration",
+        "learned",
+        "like",
+        "prior",
+        "lasting",
+        "waits",
+        "together",
+        "PARAMETERS",
+        "KINDS",
+        "SHAPE",
+        "TAKES_TABLES",
+        "MOST_KEPT",
+    ]
+)
+
+# Beginning and widening ---------------------------------------------------------------------------
+
+
+def start(
+    ranker: Any,
+    n_features: int,
+    classes: NDArray[Any],
+    *,
+    sparse: bool = False,
+    random: np.random.RandomState | None = None,
+) -> Any:
+    """Begin a stream of rows of so many features, sparse or not, before its first row."""
+    ranker._validate_params()
+    ranker.class_weights(classes)
+    ranker.__dict__.pop("feature_names_in_", None)
+    rows = np.zeros((0, n_features))
+    ranker._start(
+        _no_sparse_rows(rows) if sparse else rows,
+        np.array(classes),
+        random or np.random.RandomState(0),
+        shuffled=False,
+    )
+    ranker.n_features_in_ = n_features
+    return ranker
+
+
+def _no_sparse_rows(rows: NDArray[np.float64]) -> Any:
+    from scipy.sparse import csr_array  # noqa: PLC0415
+
+    return csr_array(rows)
+
+
+def reseed(ranker: Any, seed: int) -> None:
+    """Let chance in the buffer go on from another seed, from 1 to 2^63 - 1."""
+    ranker._learned.state.buffer.random[0] = seed
+
+
+def resize(ranker: Any, n_features: int) -> None:
+    """Make room for features that the stream has not shown before, or cut off some that it has not shown."""
+    with ranker._own.lock:
+        cell = ranker._learned
+        state = states.resized(ranker._method(cell.state), cell.state, n_features)
+        if state.front is not None:
+            state = state._replace(front=state.front.resized(n_features))
+        cell.state = state
+        ranker.n_features_in_ = n_features
+        ranker._own.session = None  # it would keep what was before
+
+
+# Looking in ---------------------------------------------------------------------------------------
+
+
+def weights(ranker: Any, columns: Any = _EVERY) -> NDArray[np.float64]:
+    """Return the weights of some features as in `coef_`, without making those of all; not to be changed."""
+    return ranker._served(columns).weights
+
+
+def class_weights(
+    ranker: Any, classes: NDArray[Any], counts: NDArray[np.int64] | None = None
+) -> NDArray[np.float64]:
+    """Return the weights of the two classes, given how many rows of each there are, if that is known."""
+    return checks.class_weights(ranker.class_weight, classes, counts)
+
+
+def takes_dense_rows(ranker: Any) -> bool:
+    """Say whether sparse rows are made dense before they are learned from, as far as that is known."""
+    return ranker._needs_matrix()
+
+
+def buffered_rows(ranker: Any) -> tuple[NDArray[np.int64], Any]:
+    """Return the labels, 0 or 1, of the rows that are kept to meet new ones, and the rows, copied."""
+    _, state = ranker._now()
+    labels, rows = states.buffered_rows(state)
+    return labels, rows if state.front is None else state.front.decode(rows)
+
+
+def public_names(ranker: Any) -> list[str]:
+    """Return the parameters, the fitted attributes and the methods for users, and what is private."""
+    fitted = ranker.__sklearn_is_fitted__()
+    return [
+        name
+        for name in BaseEstimator.__dir__(ranker)
+        if name not in SEAMS and (fitted or name.startswith("_") or not name.endswith("_"))
+    ]
+
+
+# Taking out and putting in ------------------------------------------------------------------------
+
+
+def get_state(ranker: Any) -> tuple[Arrays, Facts]:
+    """Return all that is needed to go on learning: arrays, not copied, and facts that JSON can hold."""
+    state = ranker._learned.state
+    arrays, facts = states.arrays_of(state), {}
+    if state.front is not None:
+        own, facts = state.front.taken_out(state)
+        arrays |= own
+    return arrays, {
+        "class": type(ranker).__name__,
+        "parameters": ranker.get_params(deep=False),
+        "began_with": dict(ranker._shape),
+        "classes": ranker.classes_,
+        "n_features": state.width,
+        "learners": len(state.models),
+        "sparse": bool(state.sparse),
+        "intercept": state.intercept,
+        "front": facts,
+    }
+
+
+def from_state(kind: Any, arrays: Arrays, facts: Facts) -> Any:
+    """Return the ranker of `get_state`, which goes on as if it had never stopped; ValueError if it is not sound."""
+    ranker, parts = _checked(kind, arrays, facts)
+    cell = ranker._learned
+    cell.state = states.with_arrays(cell.state, parts[""])
+    _put_front(ranker, parts, facts)
+    return ranker
+
+
+def check_state(kind: Any, arrays: Arrays, facts: Facts) -> Any:
+    """Check the state of a ranker, in little memory; return a small ranker in the place of the whole."""
+    ranker, parts = _checked(kind, arrays, facts)
+    if len(parts[""]) < len(arrays):  # else `from_state` does the rest
+        _put_front(ranker, parts, facts)
+    return ranker
+
+
+def _checked(kind: Any, arrays: Arrays, facts: Facts) -> tuple[Any, dict[str, Arrays]]:
+    """Return a small ranker with these facts, and the arrays by the part of a state they belong to."""
+    parts = sound.by_part(arrays)
+    own, n_features = parts[""], facts["n_features"]
+    now = kind(**facts["parameters"])
+    first = kind(**facts["parameters"] | facts["began_with"])
+    classes = two_labels(facts["classes"])
+    now._validate_params()
+    try:
+        now.class_weights(classes)
+    except TypeError:
+        raise ValueError("its class weights are not numbers") from None
+    first._validate_params()
+    sizes = {sound.WIDTH: n_features} | {
+        name: getattr(first, name)
+        for name in _SIZES
+        if isinstance(getattr(first, name, None), Integral)
+    }
+    ranker = sound.small_ranker(first, own, sizes, facts, classes)
+    state = ranker._learned.state
+    if state.sparse is not facts["sparse"] or ranker._shape.keys() != facts["began_with"].keys():
+        raise ValueError("what it began with makes no sense")
+    sound.refuse_bad_arrays(own, n_features)
+    for name, value in now.get_params(deep=False).items():
+        setattr(ranker, name, value)
+    ranker._shape = {name: facts["began_with"][name] for name in ranker._shape}
+    ranker.n_features_in_ = n_features
+    intercept = sound.check_intercept(facts["intercept"])
+    ranker._learned.state = state._replace(intercept=intercept)
+    return ranker, parts
+
+
+def _put_front(ranker: Any, parts: dict[str, Arrays], facts: Facts) -> None:
+    cell = ranker._learned
+    front = ranker._front_of(parts, facts.get("front"), facts["n_features"])
+    cell.state = cell.state._replace(front=front)
+    filled = int(parts[""]["record.position"][record.FILLED])
+    if front is not None:
+        front.refuse_other_rows(filled)
+    if front is not None and front.waiting is not None and parts[""]["buffer.seen"].any():
+        raise ValueError("it has learned while rows wait")
+
+
+def two_labels(classes: Any) -> NDArray[Any]:
+    """Return two labels in order; refuse anything else."""
+    try:
+        labels = np.array(classes)
+        if labels.ndim == 1 and np.array_equal(labels, checks.check_classes(labels)):
+            return labels
+    except TypeError:
+        pass
+    raise ValueError("its classes are not two labels in order")
+
+
+def set_state(ranker: Any, held: dict[str, Any]) -> None:
+    """Take what a pickle holds."""
+    BaseEstimator.__setstate__(ranker, held)
+    cell = vars(ranker).get("_learned")
+    if cell is not None:
+        ranker._learned = Cell(states.writeable(cell.state))
+
+
+def is_waiting(ranker: Any) -> bool:
+    """Say whether rows wait until it is decided what columns are."""
+    return ranker.__sklearn_is_fitted__() and waits(ranker._learned.state)
