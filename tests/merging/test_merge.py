@@ -501,7 +501,7 @@ def test_learners_are_merged_one_by_one(name):
         assert_same(alone_with(merged, place), alone)
     held = [shard.learned().record for shard in shards]
     rows = [record.learned[0] for record in held]
-    evidence = np.average([record.evidence[:2] for record in held], axis=0, weights=rows)
+    evidence = np.average([record.evidence[:count] for record in held], axis=0, weights=rows)
     np.testing.assert_allclose(merged.learned().record.evidence, evidence, rtol=1e-12)
 
 

@@ -187,25 +187,31 @@ FORGERIES = {
     "a size of no number": (
         change(True, "model", "began_with", "buffer_size"), "its parameters make no ranker",
     ),
+    "no learners": (change(0, "model", "learners"), "it has 0 learners, which no such ranker has"),
+    "more learners than there are": (change(2, "model", "learners"), "it has 2 learners, which no such"),
+    "learners of no number": (change("1", "model", "learners"), "'learners' is missing, or is no int"),
+    "learners true or false": (change(True, "model", "learners"), "'learners' is missing, or is no int"),
+    "very many learners": (change(HUGE, "model", "learners"), "which no such ranker has"),
+    "a front it cannot have": (change({"waits": False}, "model", "front"), "which no such ranker has"),
     "another kind of rows": (change(True, "model", "sparse"), "began with makes no sense"),
     "another covariance": (
-        change("diagonal", "model", "began_with", "covariance"), "it lacks the array model.G, which such a CBRanker has",
+        change("diagonal", "model", "began_with", "covariance"), "it lacks the array model0.G, which such a CBRanker has",
     ),
     "a beginning it has not": (change(1, "model", "began_with", "C"), "began with makes no sense"),
     "another shape": (
-        describe("model.model.Sigma", shape=[2, 8]), "should be float64 of shape (4, 4)",
+        describe("model.model0.Sigma", shape=[2, 8]), "should be float64 of shape (4, 4)",
     ),
-    "another type": (describe("model.model.mu", dtype="I64"), "model.mu is int64 of shape (4,)"),
-    "a type of no sense": (describe("model.model.mu", dtype="F8_E4M3"), "a model file can hold"),
-    "a negative shape": (describe("model.model.mu", shape=[-4, -1]), "a model file can hold"),
-    "a huge shape": (describe("model.model.mu", shape=[HUGE]), "between its neighbours"),
+    "another type": (describe("model.model0.mu", dtype="I64"), "model0.mu is int64 of shape (4,)"),
+    "a type of no sense": (describe("model.model0.mu", dtype="F8_E4M3"), "a model file can hold"),
+    "a negative shape": (describe("model.model0.mu", shape=[-4, -1]), "a model file can hold"),
+    "a huge shape": (describe("model.model0.mu", shape=[HUGE]), "between its neighbours"),
     "an empty huge shape": (
-        describe("model.model.mu", shape=[HUGE, HUGE, 0]), "a model file can hold",
+        describe("model.model0.mu", shape=[HUGE, HUGE, 0]), "a model file can hold",
     ),
-    "an endless shape": (describe("model.model.mu", shape=[0, 10**30]), "a model file can hold"),
-    "a shape of many axes": (describe("model.model.mu", shape=[0] * 65), "a model file can hold"),
+    "an endless shape": (describe("model.model0.mu", shape=[0, 10**30]), "a model file can hold"),
+    "a shape of many axes": (describe("model.model0.mu", shape=[0] * 65), "a model file can hold"),
     "overlapping arrays": (
-        describe("model.model.mu", data_offsets=[0, 32]), "between its neighbours",
+        describe("model.model0.mu", data_offsets=[0, 32]), "between its neighbours",
     ),
     "one array twice": (
         text(lambda entries: f'{entries},"a":{{}},"a":{{}}'), "a name is there twice",
@@ -225,10 +231,10 @@ FORGERIES = {
         text(lambda entries: f'{entries},"\\u001b\\n{"a" * 10**5}":1'), "is damaged: '",
     ),
     "a long and wild class": (change("\x1b\n" + "a" * 10**5, "model", "class"), "its class"),
-    "NaN": (fill("model.model.mu", np.nan, float), "model.mu has numbers that are not finite"),
+    "NaN": (fill("model.model0.mu", np.nan, float), "model0.mu has numbers that are not finite"),
     "infinity": (fill("model.buffer.rows", np.inf, float), "buffer.rows has numbers that are not"),
     "negative counts": (fill("model.buffer.seen", -1, int), "buffer.seen has numbers that count n"),
-    "endless counts": (fill("model.model.tally", 2**62, int), "tally has numbers that count nothi"),
+    "endless counts": (fill("model.model0.tally", 2**62, int), "tally has numbers that count nothi"),
     "too many rows": (fill("model.buffer.size", 4, int), "buffer.size points beyond"),
     "no rows": (fill("model.buffer.size", 0, int), "lost rows that it has seen"),
     "a start beyond": (fill("model.buffer.oldest", 3, int), "buffer.oldest points beyond"),
@@ -296,7 +302,7 @@ def refused(path):
 
 def test_a_large_model_takes_its_own_size_to_save_and_to_load(path):
     ranker = CBRanker(C=1.0, buffer_size=1).partial_fit(np.eye(2, 1000), [0, 1])
-    size = ranker._model.Sigma.nbytes
+    size = ranker._learned.state.models[0].Sigma.nbytes
     assert peak_of(cbrank.save, ranker, path) < 0.5 * size
     assert peak_of(cbrank.load, path) < 1.5 * size
 

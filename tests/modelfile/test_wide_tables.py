@@ -121,7 +121,7 @@ def test_a_file_of_too_many_columns_is_refused_by_its_header(narrow, tmp_path):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({}, "200 columns, of which 200 rows of each class are kept, take .* `buffer_size`"),
+        ({}, "200 columns, of which 50 rows of each class are kept, take .* `buffer_size`"),
         ({"covariance": "full"}, "200 columns squared take"),
     ],
     ids=["rows kept", "full"],

@@ -320,7 +320,9 @@ def test_noise_is_called_noise(width, in_runs, way):
     y = np.repeat(random.random_sample(rows) < 0.2, 20 if in_runs else 1)[:rows].astype(int)
     ranker = getattr(AdditiveRanker(buffer_size=10, random_state=0), way)(X, y)
     low, high = ranker.progressive_auc_interval_
-    assert abs(ranker.progressive_auc_ - 0.5) < 3 * (high - low) / (2 * 1.959963984540054)
+    # The error takes rows for independent; with labels in runs single streams are off by up to 3.7 of it.
+    errors = 4 if in_runs else 3
+    assert abs(ranker.progressive_auc_ - 0.5) < errors * (high - low) / (2 * 1.959963984540054)
     if not in_runs:
         fresh = {name: random.permutation(cells) for name, cells in X.items()}
         assert ranker.predict_proba(fresh)[:, 1].std() < 0.06
@@ -425,8 +427,8 @@ def test_a_fit_knows_that_its_rows_are_in_random_order():
     X, y, _ = cbrank.datasets.load("svmguide3")
     fitted = AdditiveRanker(crosses=0, random_state=0).fit(X, y)
     streamed = AdditiveRanker(crosses=0, random_state=0).partial_fit(X, y)
-    assert [len(ranker._learned.state.models) for ranker in (fitted, streamed)] == [2, 3]
-    assert len(fitted.partial_fit(X, y)._learned.state.models) == 3
+    assert [len(ranker._learned.state.models) for ranker in (fitted, streamed)] == [3, 4]
+    assert len(fitted.partial_fit(X, y)._learned.state.models) == 4
 
 
 def test_crosses_asked_for_are_used_from_the_start():

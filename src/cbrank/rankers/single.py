@@ -34,7 +34,7 @@ _NUMBERS = "fiub"  # kinds of numbers that become float64 without a word
 _TYPES = {"f": _FLOAT, "i": np.dtype(np.int64), "u": np.dtype(np.uint64), "b": np.dtype(np.bool_)}
 _KINDS = "ffiiiuii" + "ffffffiiffffffffi" + "iffff" + "ffiiiuiif"
 _MODEL = "fffi"
-_NO_ROOM = [np.zeros(0)] * (kernels.row_table.EACH - kernels.row_table.SWEEP)
+_NO_ROOM = np.zeros(0)
 
 
 class Session:
@@ -92,7 +92,9 @@ class Session:
         for model in state.models:
             if not _are_sound(model, _MODEL):
                 return
-            room = kernels.row_table.workspace(n_features, capacity) if learns else _NO_ROOM
+            table = kernels.row_table
+            none = [_NO_ROOM] * (table.EACH - table.SWEEP)
+            room = table.workspace(n_features, capacity) if learns else none
             self.arrays += [*model, *room]
             self.table = np.append(self.table, [_address(array) for array in (*model, *room)])
         if learns:
