@@ -5,7 +5,7 @@ import collections
 import functools
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -37,8 +37,13 @@ def statements(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def imported(module: str) -> set[str]:
+    return named(module, statements(ast.parse(MODULES[module].read_text(encoding="utf-8"))))
+
+
+def named(module: str, nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the modules of the package that some nodes of a module import."""
     found = set[str]()
-    for node in statements(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module:
             names = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= (names & MODULES.keys()) or {node.module}
@@ -59,14 +64,7 @@ def test_chains_of_imports_are_short(module):
 
 def every_import(module: str) -> set[str]:
     """Return what a module imports anywhere: at its top, in functions and for types."""
-    found = set[str]()
-    for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= (names & MODULES.keys()) or {node.module}
-        elif isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-    return (found & MODULES.keys()) - {module}
+    return named(module, ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))))
 
 
 def test_no_modules_import_each_other_in_a_circle():

@@ -241,7 +241,7 @@ class Ranker(Scorer, metaclass=ABCMeta):
         """Go on learning from a chunk of rows that were shuffled: their order says nothing of time.
 
         It is `partial_fit` for rows that do not fit into memory and were shuffled elsewhere: no
-        learner forgets, and probabilities go by all rows, as after `fit`.
+        learner that forgets joins the others, and probabilities go by all rows, as after `fit`.
 
         Parameters
         ----------

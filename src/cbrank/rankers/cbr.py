@@ -55,7 +55,8 @@ class CBRanker(Ranker):
     forgetting_ : float
         Share of the evidence that it forgets per row.
     n_seen_ : ndarray of shape (2,)
-        Rows learned from, of the negative and of the positive class, in each pass anew.
+        Rows learned from, or waiting (with C "auto" the first 64 of a stream wait for the scales of
+        columns), of the negative and of the positive class, in each pass anew.
     n_pairs_ : int
         Pairs met.
     n_updates_ : int
