@@ -10,7 +10,8 @@ from scipy import sparse
 from cbrank import CBRanker, kernels
 
 
-@pytest.mark.parametrize("seed", range(24))
+# 261: a column of 1e100 has covariances next to the least of doubles.
+@pytest.mark.parametrize("seed", [*range(24), 261])
 def test_blocks_pairs_and_splits_agree(seed):
     found, _ = hostile_streams.faults(seed)
     assert not found
@@ -53,16 +54,18 @@ def test_every_kernel_is_that_of_long_doubles(kind, average):
                 assert gap <= 1e-8 * max(scores.std(), 1e-290), (covariance, form, type(rows))
 
 
+@pytest.mark.parametrize("of_the_paper", [False, True])
 @pytest.mark.parametrize("d", [12, 200])
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_copies_of_hostile_columns_do_not_diverge(kind, d):
+def test_copies_of_hostile_columns_do_not_diverge(kind, d, of_the_paper):
     X, y = with_hostile_column(kind, d, 250, copies=3)
-    whole, split = learned(X, y, C=0.1), learned(X, y, [1, 40, 41, 200], C=0.1)
+    parameters = {"C": 0.1} | ({"average": False, "buffer_size": 50} if of_the_paper else {})
+    whole, split = learned(X, y, **parameters), learned(X, y, [1, 40, 41, 200], **parameters)
     for ranker in (whole, split):
         assert np.isfinite(ranker.covariance_).all()
         assert np.abs(ranker.coef_).max() < 100
     ordinary = X[:, 3:] @ whole.coef_[0, 3:], X[:, 3:] @ split.coef_[0, 3:]
-    np.testing.assert_allclose(*ordinary, rtol=0, atol=1e-3 * ordinary[0].std())
+    np.testing.assert_allclose(*ordinary, rtol=0, atol=3e-3 * ordinary[0].std())
 
 
 @pytest.mark.parametrize(
@@ -100,8 +103,11 @@ def test_rows_of_both_signs_fire_in_sparse_sweeps_too():
 def test_any_C_weight_and_scale_stay_finite(covariance, C, weight, scale):
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1, 1, (60, 3)) * scale, np.arange(60) % 2
-    for form in kernels.confidence.DIAGONAL_FORMS:
-        ranker = CBRanker(C, covariance=covariance, diagonal_update=form)
+    rankers = [
+        CBRanker(C, covariance=covariance, diagonal_update=form)
+        for form in kernels.confidence.DIAGONAL_FORMS
+    ]
+    for ranker in [*rankers, CBRanker.paper(C, covariance=covariance)]:
         ranker.partial_fit(X, y, sample_weight=np.full(60, weight))
         assert np.isfinite(ranker.coef_).all()
         assert np.isfinite(ranker.covariance_).all()

@@ -232,7 +232,8 @@ def test_swapped_labels_mirror_the_merged_model(name):
     X, y = real("german")
     merged = merge(learned(name, X, y, [200, 500]))
     mirrored = merge(learned(name, X, 1 - y, [200, 500]))
-    np.testing.assert_array_equal(merged.coef_, -mirrored.coef_)
+    # Not to the bit: scales are means over the buffered rows of both classes, added up in another order.
+    np.testing.assert_allclose(merged.coef_, -mirrored.coef_, rtol=1e-12, atol=1e-14)
 
 
 def test_columns_far_apart_and_alike_keep_the_covariance_sound():

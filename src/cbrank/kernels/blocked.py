@@ -53,11 +53,10 @@ from cbrank.kernels._jit import allocating_jit, jit, kernel
 from cbrank.kernels.buffers import row_weight, store
 from cbrank.kernels.confidence import (
     PAIRS,
+    ROUNDING,
     ROWS,
     UPDATES,
-    WIDEST,
     boost_of,
-    least_sound,
     narrow,
     narrowed,
     per_lag_of,
@@ -101,23 +100,23 @@ def _look(table, x, b, new, old, mu):
 
 
 @jit
-def _is_wide(table, new, old):
+def _is_wide(table, new, old, widest):
     """Say whether a weight has to be narrowed for a pair (see ``confidence``)."""
     wide = False
     for i in range(new.size):
-        wide |= narrowed(new[i] - old[i], table.left[i]) < 1.0
+        wide |= narrowed(new[i] - old[i], table.left[i], widest) < 1.0
     return wide
 
 
 @jit
 def _is_rounding(table, new, old, square, variance):
     """Do what `is_rounding` of ``confidence`` does, with the variances as they are now."""
-    if variance >= least_sound(square):
+    if variance >= ROUNDING * square:
         return False
     square = 0.0
     for i in range(new.size):
         square += (new[i] - old[i]) ** 2 * table.left[i]
-    return not variance >= least_sound(square)
+    return not variance >= ROUNDING * square
 
 
 @jit
@@ -216,7 +215,7 @@ def _fire(table, x, buffer, other, sign, alpha, beta, model, boost):
 
 
 @jit
-def _meet(table, x, b, new, old, buffer, other, sign, C, phi, model, boost):
+def _meet(table, x, b, new, old, buffer, other, sign, C, parameters, model, boost):
     """Compute a pair, and update the ranker if the pair violates its constraint.
 
     Return True if nothing was done, because the pending updates have to be applied first: the
@@ -233,12 +232,13 @@ def _meet(table, x, b, new, old, buffer, other, sign, C, phi, model, boost):
         return False
     if n and before > 0.0 and not variance >= LOST * before:
         return True
-    alpha, beta = scw_step(sign * ahead, variance, C, phi)
+    alpha, beta = scw_step(sign * ahead, variance, C, parameters.phi)
     if alpha > 0.0:
-        if square > WIDEST**2 and _is_wide(table, new, old):
+        widest = parameters.widest
+        if square > widest * widest and _is_wide(table, new, old, widest):
             if n == 0:  # nothing is pending: narrow now; the caller computes P anew
                 _difference(table, new, old)
-                narrow(model, model.Sigma, table.z)
+                narrow(model, model.Sigma, table.z, widest)
             return True
         if n == table.F.shape[0]:
             return True
@@ -256,7 +256,7 @@ def _meet(table, x, b, new, old, buffer, other, sign, C, phi, model, boost):
 
 
 @jit
-def _sweep(table, x, new, buffer, other, k, sign, C, phi, model, boost):
+def _sweep(table, x, new, buffer, other, k, sign, C, parameters, model, boost):
     """Pair the row x with buffered ones, from the k-th oldest on; return where it had to stop.
 
     With |z| = sqrt(z' Sigma z), |x - b| <= |x - r| + |b - r| for the origin r: a pair whose margin is at
@@ -268,8 +268,9 @@ def _sweep(table, x, new, buffer, other, k, sign, C, phi, model, boost):
         b = first + slot
         doubt = table.blur[0] * (table.size[x] + table.size[b])
         margin = sign * (table.score[x] - table.score[b]) - doubt
-        if not margin >= phi * (table.norm[x] + table.norm[b]) and _meet(
-            table, x, b, new, rows[slot], buffer, other, sign, C, phi, model, boost
+        met = margin >= parameters.phi * (table.norm[x] + table.norm[b])
+        if not met and _meet(
+            table, x, b, new, rows[slot], buffer, other, sign, C, parameters, model, boost
         ):
             return k
         k += 1
@@ -277,7 +278,7 @@ def _sweep(table, x, new, buffer, other, k, sign, C, phi, model, boost):
 
 
 @jit
-def _learn_row(table, x, new, end, label, C, buffer, model, phi):
+def _learn_row(table, x, new, end, label, C, buffer, model, parameters):
     """Pair the row x of the table with the other class (Algorithm 3).
 
     Where the sweep has to stop, the pending updates are applied, P is computed anew, and the sweep
@@ -288,7 +289,7 @@ def _learn_row(table, x, new, end, label, C, buffer, model, phi):
     model.tally[PAIRS] += size
     while k < size:
         old = table.n[0]
-        k = _sweep(table, x, new, buffer, other, k, sign, C, phi, model, boost)
+        k = _sweep(table, x, new, buffer, other, k, sign, C, parameters, model, boost)
         spread_buffer(table, buffer, label, old)
         spread(table, x + 1, end, old)
         if k < size or table.worn[0]:
@@ -329,7 +330,7 @@ def _learn(X, labels, weights, order, buffer, model, parameters, trail):
                     take_in(table, first_row(table, buffer, label) + slot, x)
                 C = parameters.C * row_weight(buffer, label, weights[row], parameters.balanced)
                 end = capacity + rows.size
-                _learn_row(table, x, new, end, label, C, buffer, model, parameters.phi)
+                _learn_row(table, x, new, end, label, C, buffer, model, parameters)
             done += 1
         begin, age = begin + done, age + done
         # As many rows as should fill F at the rate of updates of this block: P of rows that the

@@ -34,15 +34,13 @@ SMALLEST_VARIANCE = 1e-305
 _SMALLEST_PAIR = 1e-290
 _LARGEST_PAIR = 1e290  # variances from here on have no square times `_LARGEST_GAIN`^2
 
-# z' Sigma z is a sum whose terms may cancel; both are shares of the sum of z_i^2 Sigma_ii.
-_ROUNDING = 1e-12  # below this the variance of a pair may be nothing but rounding error
-_VAGUE = 1e-7  # below this half of its 16 digits are lost, and the rest depend on the order of sums
-# A pair whose variance is vague is skipped if its score has a deviation of at most 0.01: there is
-# little left to learn from it. A larger one is real uncertainty, and is learned from.
-_SURE = 1e-4
+# z' Sigma z is a sum whose terms may cancel: below this share of the sum of z_i^2 Sigma_ii it may be
+# nothing but rounding error.
+ROUNDING = 1e-12
 
-# Largest standard deviation of a score that one column may cause: see `narrowed`. All columns whose
-# values differ by less than 131,072 are unaffected, which are all but ids, times and sentinels.
+# Largest standard deviation of a score that one column may cause, unless the algorithm is to be the paper's:
+# see `narrowed`. All columns whose values differ by less than 131,072 are unaffected, which are all but ids,
+# times and sentinels.
 WIDEST = 2.0**17
 # An update leaves its pair exactly at the wanted margin, up to rounding: without this slack the
 # same pair could update again and again by amounts of 1e-16.
@@ -121,6 +119,7 @@ class Parameters(NamedTuple):
     form: int  # of the diagonal update: PAPER, PRECISION or DROP
     reservoir: bool
     balanced: bool
+    widest: float  # largest deviation of a score that one column may cause: WIDEST, or infinite
 
 
 @jit
@@ -227,42 +226,37 @@ def is_rounding(variance, z, square, variances):
     """
     # The quick test first: variances of weights are at most 1, the prior's, so z.z is an upper
     # bound of the sum of z_i^2 Sigma_ii, and most pairs need no pass over the diagonal.
-    if variance >= least_sound(square):
+    if variance >= ROUNDING * square:
         return False
     square = 0.0
     for i in range(z.size):
         square += z[i] * z[i] * variances[i]
-    return not variance >= least_sound(square)
-
-
-@jit
-def least_sound(square):
-    """Return the least variance of a pair to learn from, given the sum of z_i^2 Sigma_ii."""
-    return max(_ROUNDING * square, min(_VAGUE * square, _SURE))
+    return not variance >= ROUNDING * square
 
 
 # Narrowing. The prior variance of a weight is 1, so that a column of 64-bit ids may move scores by
 # 1e19: it would take hundreds of updates, and means as wild, to unlearn that. So no column may add
-# more than WIDEST to the standard deviation of a score. Before an update by a pair in which one
+# more than `widest` to the standard deviation of a score. Before an update by a pair in which one
 # would, the random weight w_i is replaced by factor * w_i: its mean, variance and covariances are
-# scaled to match, and the distribution of the other weights stays.
+# scaled to match, and the distribution of the other weights stays. The paper has no such bound: in
+# its algorithm `widest` is infinite.
 
 
 @jit
-def narrowed(z, variance):
+def narrowed(z, variance, widest):
     """Return the factor by which a weight of this variance is narrowed; 1 for nearly all."""
     size = abs(z) * math.sqrt(variance)
-    if not size > WIDEST * (1.0 + TIED):
+    if not size > widest * (1.0 + TIED):
         return 1.0
-    return max(WIDEST / size, math.sqrt(SMALLEST_VARIANCE / variance))
+    return max(widest / size, math.sqrt(SMALLEST_VARIANCE / variance))
 
 
 @jit
-def narrow(model, Sigma, z):
+def narrow(model, Sigma, z, widest):
     """Narrow the weights that are too wide for the pair z; say whether there were any."""
     any_narrowed = False
     for i in range(model.mu.size):
-        factor = narrowed(z[i], Sigma[i, i])
+        factor = narrowed(z[i], Sigma[i, i], widest)
         if factor < 1.0:
             any_narrowed = True
             model.mu[i] *= factor

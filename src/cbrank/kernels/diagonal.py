@@ -25,7 +25,6 @@ from cbrank.kernels.confidence import (
     ROWS,
     SMALLEST_VARIANCE,
     UPDATES,
-    WIDEST,
     boost_of,
     narrowed,
     per_lag_of,
@@ -77,20 +76,20 @@ def _variance(G, x, b, shift):
 
 
 @jit
-def may_be_wide(variance, shift):
+def may_be_wide(variance, shift, widest):
     """Say whether a weight may have to be narrowed for a pair; False is certain.
 
     As G_i >= 1, each z_i^2 / G_i is at most (1 + shift) times its term z_i^2 / (G_i + shift).
     """
-    return variance * (1.0 + shift) > WIDEST**2
+    return variance * (1.0 + shift) > widest * widest
 
 
 @jit
-def _narrow(model, x, b):
+def _narrow(model, x, b, widest):
     """Narrow the weights that are too wide for a pair; say whether there were any."""
     any_narrowed = False
     for i in range(x.size):
-        factor = narrowed(x[i] - b[i], 1.0 / model.G[i])
+        factor = narrowed(x[i] - b[i], 1.0 / model.G[i], widest)
         if factor < 1.0:
             any_narrowed = True
             model.mu[i] *= factor
@@ -100,12 +99,13 @@ def _narrow(model, x, b):
 
 
 @jit
-def _update(model, x, b, sign, margin, C, phi, form, boost):
+def _update(model, x, b, sign, margin, C, parameters, boost):
     """Update the ranker with one pair if it violates its constraint."""
+    phi, form, widest = parameters.phi, parameters.form, parameters.widest
     mu, G, shift = model.mu, model.G, shift_of(C, form)
     variance = _variance(G, x, b, shift)
     alpha, beta = scw_step(margin, variance, C, phi)
-    if alpha > 0.0 and may_be_wide(variance, shift) and _narrow(model, x, b):
+    if alpha > 0.0 and may_be_wide(variance, shift, widest) and _narrow(model, x, b, widest):
         variance = _variance(G, x, b, shift)
         alpha, beta = scw_step(sign * margin_of(mu, x, b), variance, C, phi)
     if alpha <= 0.0:
@@ -121,7 +121,7 @@ def _update(model, x, b, sign, margin, C, phi, form, boost):
 
 
 @jit
-def _sweep(x, norm, C, label, buffer, model, phi, form, norms):
+def _sweep(x, norm, C, label, buffer, model, parameters, norms):
     """Pair a new row with the buffered rows of the other class, oldest first (Algorithm 3)."""
     other, sign, capacity = 1 - label, 2.0 * label - 1.0, buffer.rows.shape[1]
     boost = boost_of(model.tally[ROWS])
@@ -130,8 +130,8 @@ def _sweep(x, norm, C, label, buffer, model, phi, form, norms):
         slot = (buffer.oldest[other] + k) % capacity
         b = buffer.rows[other, slot]
         margin = sign * margin_of(model.mu, x, b)
-        if not margin >= phi * (norm + norms[other, slot]):
-            _update(model, x, b, sign, margin, C, phi, form, boost)
+        if not margin >= parameters.phi * (norm + norms[other, slot]):
+            _update(model, x, b, sign, margin, C, parameters, boost)
 
 
 @kernel
@@ -158,5 +158,5 @@ def learn(X, labels, weights, order, buffer, model, parameters, trail):
             if slot >= 0:
                 norms[label, slot] = norm
             C = parameters.C * row_weight(buffer, label, weights[row], parameters.balanced)
-            _sweep(x, norm, C, label, buffer, model, parameters.phi, parameters.form, norms)
+            _sweep(x, norm, C, label, buffer, model, parameters, norms)
             model.tally[ROWS] += 1

@@ -27,7 +27,6 @@ from cbrank.kernels.confidence import (
     PAIRS,
     ROWS,
     UPDATES,
-    WIDEST,
     boost_of,
     is_rounding,
     narrow,
@@ -63,13 +62,13 @@ def _step(pending, k, C, phi):
 
 
 @outlined_jit
-def _narrow(pending, k, sign, model, reaches):
+def _narrow(pending, k, sign, model, reaches, widest):
     """Narrow weights that are too wide for a pair of the group (see ``confidence``).
 
     It needs Sigma itself, so that what is known of the pairs to come is of another one.
     """
     _pending.apply(pending)
-    if narrow(model, pending.Sigma, pending.Z[k]):
+    if narrow(model, pending.Sigma, pending.Z[k], widest):
         reaches.known[0] = False
     for i in range(pending.every.size):
         pending.left[i] = pending.Sigma[i, i]
@@ -79,11 +78,12 @@ def _narrow(pending, k, sign, model, reaches):
 
 
 @jit
-def _meet(x, rows, other, slot, size, sign, C, phi, model, boost, pending, reaches):
+def _meet(x, rows, other, slot, size, sign, C, parameters, model, boost, pending, reaches):
     """Pair a new row with some buffered rows of the other class, those from `slot` on.
 
     Pairs are the bits of numbers, the first of them the lowest.
     """
+    phi, widest = parameters.phi, parameters.widest
     _reaches.look_ahead(reaches, other, slot, phi, sign, model.mu, x, rows, pending)
     new, looked, todo, narrowed = _reaches.open_pairs(pending) & ((1 << size) - 1), 0, 0, -1
     while True:
@@ -94,9 +94,9 @@ def _meet(x, rows, other, slot, size, sign, C, phi, model, boost, pending, reach
             break
         k, new = lowest_bit(todo), 0
         alpha, beta = _step(pending, k, C, phi)
-        # Variances are at most 1, so with z.z up to WIDEST^2 no weight can be too wide.
-        if alpha > 0.0 and pending.square[k] > WIDEST**2 and narrowed < k:
-            _narrow(pending, k, sign, model, reaches)
+        # Variances are at most 1, so with z.z up to widest^2 no weight can be too wide.
+        if alpha > 0.0 and pending.square[k] > widest * widest and narrowed < k:
+            _narrow(pending, k, sign, model, reaches, widest)
             new, looked, todo, narrowed = (1 << size) - (1 << k), 0, 0, k
             continue
         todo &= todo - 1
@@ -111,14 +111,27 @@ def _meet(x, rows, other, slot, size, sign, C, phi, model, boost, pending, reach
 
 
 @jit
-def _sweep(x, C, label, ring, model, phi, pending, reaches):
+def _sweep(x, C, label, ring, model, parameters, pending, reaches):
     """Pair a new row with the buffered rows of the other class, oldest first (Algorithm 3)."""
     other, sign = 1 - label, 2.0 * label - 1.0
     boost, size = boost_of(model.tally[ROWS]), ring.size[other]
     model.tally[PAIRS] += size
     for first in range(0, size, GROUP):
         slot, few = ring.oldest[other] + first, min(GROUP, size - first)
-        _meet(x, ring.rows[other], other, slot, few, sign, C, phi, model, boost, pending, reaches)
+        _meet(
+            x,
+            ring.rows[other],
+            other,
+            slot,
+            few,
+            sign,
+            C,
+            parameters,
+            model,
+            boost,
+            pending,
+            reaches,
+        )
 
 
 @jit
@@ -130,7 +143,7 @@ def _learn_row(x, label, weight, ring, model, parameters, pending, reaches):
     if slot >= 0 and reaches.known[0]:
         _reaches.keep_new(reaches, label, slot)
     C = parameters.C * row_weight(ring, label, weight, parameters.balanced)
-    _sweep(x, C, label, ring, model, parameters.phi, pending, reaches)
+    _sweep(x, C, label, ring, model, parameters, pending, reaches)
     model.tally[ROWS] += 1
 
 

@@ -56,6 +56,7 @@ from cbrank.kernels.prequential import (
 from cbrank.kernels.row_table import (
     BALANCED,
     BALANCED_POINT,
+    BOUND,
     BUFFER,
     BY_MEANS,
     CAPACITY,
@@ -233,6 +234,7 @@ def _teach(table, place, X, label, settings, copied):
         int(settings[FORM]),
         settings[RESERVOIR] != 0.0,
         settings[BALANCED] != 0.0,
+        settings[BOUND],
     )
     updates, weight = model.tally[UPDATES], settings[WEIGHTS + label]
     _learn_row(X[0], label, weight, copied, learner, parameters, pending, reaches)

@@ -23,7 +23,7 @@ HELD, MEMORY_AT, POSITION, LEVEL = RECORD, RECORD + 2, RECORD + 7, RECORD + 8
 SHAPE, CURVE, ERRORS, SHARE = RECORD + 11, RECORD + 12, RECORD + 14, RECORD + 15
 # What a row is learned by: the fields of `Parameters` but for C, its weight by class, and for each learner
 # its C and the rows between two steps of forgetting, 0 if it forgets nothing.
-PHI, FORM, RESERVOIR, BALANCED, WEIGHTS, OWN = 0, 1, 2, 3, 4, 6
+PHI, FORM, RESERVOIR, BALANCED, BOUND, WEIGHTS, OWN = 0, 1, 2, 3, 4, 5, 7
 # The intercept, if it is fixed, and else the costs of the classes and whether the point is balanced.
 FIXED, INTERCEPT, COSTS, BALANCED_POINT = 0, 1, 2, 4
 READOUTS = 2

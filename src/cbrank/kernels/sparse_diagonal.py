@@ -195,21 +195,21 @@ def _reset(x, values, b, shared):
 
 
 @outlined_jit
-def _narrow(features, indices, b_indices, b_values, b, x, boost):
+def _narrow(features, indices, b_indices, b_values, b, x, boost, widest):
     """Narrow the weights that are too wide for a pair (see ``confidence``); say if there were any.
 
     `x` and `b` are as `_look_closely` leaves them.
     """
     any_narrowed = False
     for k in range(b_indices.size):
-        i, factor = b_indices[k], narrowed(b_values[k], b.variance[k])
+        i, factor = b_indices[k], narrowed(b_values[k], b.variance[k], widest)
         if factor < 1.0:
             any_narrowed = True
             features[i, MU] *= factor
             features[i, LAG] *= factor
             features[i, VARIANCE] *= factor * factor
     for k in range(indices.size):
-        i, factor = indices[k], narrowed(x.z[k], x.variance[k])
+        i, factor = indices[k], narrowed(x.z[k], x.variance[k], widest)
         if factor < 1.0:
             any_narrowed = True
             features[i, LAG] = factor * (features[i, LAG] - boost * (x.mu[k] - x.first[k]))
@@ -341,7 +341,7 @@ def _sweep(
         2.0 * label - 1.0,
         known.norm.shape[1],
     )
-    phi, form = parameters.phi, parameters.form
+    phi, form, widest = parameters.phi, parameters.form, parameters.widest
     shift, boost = shift_of(C, form), boost_of(model.tally[ROWS])
     model.tally[PAIRS] += buffer.size[other]
     slot = buffer.oldest[other] - 1
@@ -368,8 +368,8 @@ def _sweep(
                 features, b_indices, b_values, b, x, indices.size, score - b_score, total, shift
             )
             alpha, beta = scw_step(sign * ahead, variance, C, phi)
-            wide = attempt == 0 and alpha > 0.0 and may_be_wide(variance, shift)
-            if not (wide and _narrow(features, indices, b_indices, b_values, b, x, boost)):
+            wide = attempt == 0 and alpha > 0.0 and may_be_wide(variance, shift, widest)
+            if not (wide and _narrow(features, indices, b_indices, b_values, b, x, boost, widest)):
                 break
             # The drift does not cover what narrowing does to the mean.
             _look_at_all(features, buffer, other, known, shift, drift)

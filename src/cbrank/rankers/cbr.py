@@ -216,7 +216,13 @@ def parameters_of(ranker: Any, balanced: bool) -> Any:
         kernels.confidence.DIAGONAL_FORMS.index(ranker.diagonal_update),
         ranker.policy == "reservoir",
         balanced,
+        math.inf if _is_the_papers(ranker) else kernels.confidence.WIDEST,
     )
+
+
+def _is_the_papers(ranker: Any) -> bool:
+    """Say whether a ranker learns by the paper's algorithm to the letter."""
+    return "auto" not in (ranker.C, ranker.buffer_size) and not ranker.average
 
 
 def method_of(ranker: Any, plain: Method, pool: tuple[Learner, ...]) -> Method:

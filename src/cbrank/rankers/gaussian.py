@@ -40,7 +40,12 @@ def covariance(ranker: Any) -> Floats:
     if state.front is None:
         return held.copy()
     held = state.front.of_columns(held, slice(None))
-    return state.front.of_columns(held.T, slice(None)).T.copy() if full else held.copy()
+    if not full:
+        return held.copy()
+    held = state.front.of_columns(held.T, slice(None))
+    # Symmetric to the last bit: numbers next to the least of doubles depend on which factor comes first.
+    lower: Floats = np.tril(held)
+    return lower + np.tril(lower, -1).T
 
 
 def decision_function(self: Any, X: Any, return_std: bool = False) -> Any:
