@@ -167,9 +167,9 @@ def _real(name: str, scaling: str, rows: int, seed: int) -> Split:
     """Shuffle a data set and hold a fifth of it out, but no more than 20,000 rows."""
     from sklearn.preprocessing import StandardScaler, normalize  # noqa: PLC0415
 
-    from cbrank import datasets  # noqa: PLC0415
+    from docs.one_class import load  # noqa: PLC0415
 
-    X, y, _ = datasets.load(name)
+    X, y = load(name)
     order = np.random.default_rng(seed).permutation(len(y))
     held = min(len(y) // 5, 20_000)
     learn, rest = np.sort(order[held:][:rows]), order[:held]

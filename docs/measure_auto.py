@@ -10,6 +10,7 @@ and chooses its C from 2^-10, ..., 2^10 by 3-fold cross-validation.
 import sys
 
 import numpy as np
+import one_class
 import sklearn
 from joblib import Parallel, delayed
 from sklearn.linear_model import SGDClassifier
@@ -43,7 +44,7 @@ class Batch(BatchRanker, sklearn.base.ClassifierMixin, sklearn.base.BaseEstimato
 
 
 def measure(name, run):
-    X, y, _ = datasets.load(name)
+    X, y = one_class.load(name)
     order = np.random.RandomState(run).permutation(len(y))[:ROWS]
     cut = len(order) * 4 // 5
     train, test = order[:cut], order[cut:]

@@ -14,12 +14,13 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
+import one_class
 import pandas as pd
 from joblib import Parallel, delayed
 from sklearn.metrics import roc_auc_score
 
 import cbrank
-from cbrank import AdditiveRanker, CBRanker, datasets, parameters
+from cbrank import AdditiveRanker, CBRanker, parameters
 from cbrank.rankers import cbr
 
 SEEDS, CHUNK, WINDOW = 3, 20, 1000
@@ -60,7 +61,7 @@ def changed(*, always=False, **rule):
 
 def mixed(name, share, rule, seed, ranker=CBRanker):
     """Return the AUC after a long stream in random order, with this share of positive rows."""
-    X, y, _ = datasets.load(name)
+    X, y = one_class.load(name)
     random = np.random.RandomState(seed)
     order = random.permutation(len(y))
     if share is not None:
@@ -75,7 +76,7 @@ def mixed(name, share, rule, seed, ranker=CBRanker):
 def table(name):
     """Return a table in time order, words as columns of 0 and 1, or covtype in that of its file."""
     if name == "covtype":
-        X, y, _ = datasets.load(name)
+        X, y = one_class.load(name)
         return X[:LYING], y[:LYING]
     frame = pd.read_csv(Path(os.environ["CBRANK_DATA"], "tables", f"{name}.csv.xz"))
     *_, label = [each for each in frame if frame[each].nunique() == 2]

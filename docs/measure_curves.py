@@ -19,6 +19,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
+import one_class
 import pandas as pd
 import sklearn
 import sklearn.datasets as of_sklearn
@@ -26,7 +27,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
 import cbrank
-from cbrank import AdditiveRanker, datasets
+from cbrank import AdditiveRanker
 from cbrank.features import crosses, curves
 from cbrank.learning import tables
 
@@ -109,7 +110,7 @@ def load(name):
     if name in {"breast cancer", "wine", "digits"}:
         X, y = getattr(of_sklearn, f"load_{name.replace(' ', '_')}")(return_X_y=True)
         return X, {"breast cancer": 1 - y, "wine": y == 1, "digits": y % 2}[name].astype(int)
-    X, y, _ = datasets.load(name)
+    X, y = one_class.load(name)
     return X, (y == y.max()).astype(int)
 
 

@@ -16,10 +16,11 @@ import time
 from pathlib import Path
 
 import numpy as np
+import one_class
 from dask import delayed
 from dask.distributed import Client, LocalCluster
 
-from cbrank import CBRanker, datasets
+from cbrank import CBRanker
 from cbrank.dask import DaskRanker
 
 WIDTH = 200
@@ -94,7 +95,7 @@ def peak():
 
 
 def covtype(quick):
-    X, y, _ = datasets.load("covtype")
+    X, y = one_class.load("covtype")
     order = np.random.RandomState(0).permutation(len(y))[: 50_000 if quick else None]
     train, test = np.split(order, [len(order) * 4 // 5])
     whole = CBRanker(random_state=0).partial_fit(X[train], y[train])

@@ -10,6 +10,7 @@ import sys
 import warnings
 
 import numpy as np
+import one_class
 import sklearn
 from joblib import Parallel, delayed
 from sklearn.metrics import roc_auc_score
@@ -43,7 +44,7 @@ LEARNERS = {
 
 
 def split(name, run):
-    X, y, _ = datasets.load(name)
+    X, y = one_class.load(name)
     order = np.random.RandomState(run).permutation(len(y))[:5000]
     cut = len(order) * 4 // 5
     train, test = X[order[:cut]], X[order[cut:]]

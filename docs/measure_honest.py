@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import one_class
 import pandas as pd
 import sklearn
 from joblib import Parallel, delayed
@@ -140,7 +141,7 @@ def adult():
 def rows_of(name):
     if name == "adult":
         return adult()
-    X, y, _ = datasets.load(name)
+    X, y = one_class.load(name)
     return X, (y == y.max()).astype(int)
 
 

@@ -11,6 +11,7 @@ import sys
 from copy import deepcopy
 
 import numpy as np
+import one_class
 import scipy
 from joblib import Parallel, delayed
 from sklearn.preprocessing import normalize
@@ -26,7 +27,7 @@ LARGE = 50_000  # rows, from which fewer splits do
 
 
 def rows(name):
-    return len(datasets.load(name)[1])
+    return len(one_class.load(name)[1])
 
 
 def runs(name):
@@ -34,7 +35,7 @@ def runs(name):
 
 
 def split(name, run):
-    X, y, _ = datasets.load(name)
+    X, y = one_class.load(name)
     sparse = not isinstance(X, np.ndarray)
     order = np.random.RandomState(run).permutation(len(y))
     X, y = (normalize(X) if sparse else X)[order], y[order]

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from unittest.mock import patch
 
 import numpy as np
+import one_class
 from joblib import Parallel, delayed
 from sklearn.metrics import roc_auc_score
 
@@ -42,7 +43,7 @@ VARIANTS = {
 
 
 def measure(name, variant, run):
-    X, y, _ = datasets.load(name)
+    X, y = one_class.load(name)
     order = np.random.RandomState(run).permutation(len(y))[:ROWS]
     train, test = np.split(order, [len(order) * 4 // 5])
     with ExitStack() as stack:

@@ -19,12 +19,13 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import one_class
 import pandas as pd
 from joblib import Parallel, delayed
 from sklearn.metrics import roc_auc_score
 
 import cbrank
-from cbrank import CBRanker, datasets, parameters
+from cbrank import CBRanker, parameters
 
 RULES: dict[str, dict[str, Any]] = {
     "as it is": {},
@@ -40,7 +41,7 @@ ROWS, COLUMNS, DAYS, CHUNK, WINDOW, LYING = 20_000, 8, 6, 100, 1000, 40_000
 
 def shuffled(name):
     """Return standardised rows in random order, and their labels."""
-    X, y, _ = datasets.load(name)
+    X, y = one_class.load(name)
     order = np.random.RandomState(0).permutation(len(y))[:ROWS]
     X = X[order]
     return (X - X.mean(axis=0)) / (X.std(axis=0) + 1e-9), y[order]
@@ -70,7 +71,7 @@ def stream(kind, name, column=0):
         y = (random.random_sample(ROWS) < 1.0 / (1.0 + np.exp(-odds))).astype(np.int64)
         return np.column_stack([X, np.eye(24)[hour]]), y
     if name == "covtype":
-        X, y, _ = datasets.load(name)
+        X, y = one_class.load(name)
         return X[:LYING], y[:LYING]
     frame = pd.read_csv(Path(os.environ["CBRANK_DATA"], "tables", f"{name}.csv.xz"))
     *_, label = [each for each in frame if frame[each].nunique() == 2]

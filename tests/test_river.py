@@ -316,9 +316,9 @@ def test_a_prediction_changes_nothing_and_features_never_learned_make_no_differe
 
 
 def test_a_pipeline_ranks_a_stream_and_its_auc_is_that_of_the_scores():
-    X, y, _ = load("segment")
-    order = np.random.RandomState(0).permutation(len(y))[:800]
-    rows = list(stream.iter_array(X[order], y[order] == y.max()))
+    X, kinds, _ = load("segment", labels="original")
+    order = np.random.RandomState(0).permutation(len(kinds))[:800]
+    rows = list(stream.iter_array(X[order], kinds[order] == 1))
     model = preprocessing.StandardScaler() | RankingClassifier(SCWRanker(random_state=0))
     fine, rolling = metrics.ROCAUC(n_thresholds=200), metrics.RollingROCAUC(window_size=800)
     evaluate.progressive_val_score(rows, model, fine)

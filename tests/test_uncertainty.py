@@ -12,6 +12,7 @@ from scipy import sparse
 from scipy.special import ndtr
 
 from cbrank import CBRanker, OAMRanker
+from cbrank.datasets import load
 from cbrank.inspection.scoring import _reaching
 from cbrank.uncertainty import most_uncertain, plot_weights, standardized_margin
 
@@ -63,7 +64,8 @@ def test_odds_are_even_where_the_probability_is_one_half(learn, weight, point, g
 
 def positives_found(seed, uncertain):
     """Return how many rows of a rare class are found if so many of ten to label are the most uncertain."""
-    X, y = real("segment")
+    X, kinds, _ = load("vehicle", labels="original")
+    y = kinds == 4
     random = np.random.RandomState(seed)
     negative = random.permutation(np.flatnonzero(y == 0))
     pool = np.append(random.permutation(np.flatnonzero(y == 1))[:20], negative)

@@ -11,7 +11,7 @@ from benchmarks.beyond.methods import Fitted, Method
 from benchmarks.comparison import Folder, table_path, why_no_data_set, why_no_table
 from benchmarks.processes import Process, timed
 from benchmarks.streams import measuring as streams
-from cbrank import datasets
+from docs import one_class
 
 Labels = NDArray[np.int64]
 Group = Literal["benchmark", "tables", "large", "streams"]
@@ -97,7 +97,7 @@ class Data:
             return Loaded(X, X, y)
         if self.label:
             return self._read()
-        X, y, _ = datasets.load(self.source or self.name)
+        X, y = one_class.load(self.source or self.name)
         return Loaded(X, X, y)
 
     def _read(self) -> Loaded:

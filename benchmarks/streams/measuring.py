@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from benchmarks.comparison import table_path, why_no_data_set, why_no_table
 from benchmarks.processes import PeakMemory, Process
 from benchmarks.streams.learners import Learner
-from cbrank import datasets
+from docs import one_class
 
 WINDOW = 1000
 """Rows of a window, whose AUC is measured; also of a call to the process that learns."""
@@ -75,8 +75,8 @@ class Stream:
             If the table is not numbers with the label last.
         """
         if not self.label:
-            loaded = datasets.load(self.name)
-            return np.asarray(loaded.X[: self.most]), loaded.y[: self.most]
+            X, y = one_class.load(self.name)
+            return np.asarray(X[: self.most]), y[: self.most]
         return self._read(table_path(self.name))
 
     def _read(self, path: Path) -> tuple[Floats, Labels]:

@@ -29,7 +29,7 @@ from cbrank.datasets import load
 from cbrank.metrics import auc_interval, optimal_operating_point
 from cbrank.streams import Columns, open_stream
 
-X, kinds, _ = load("segment", raw_labels=True)
+X, kinds, _ = load("segment", labels="original")
 random = np.random.RandomState(7)
 rare = random.permutation(np.flatnonzero(kinds == 5))[:60]
 rows = random.permutation(np.concatenate([rare, np.flatnonzero(kinds != 5)]))

@@ -23,10 +23,10 @@ def test_list_shows_all_and_where_they_are(run):
     result = run("list")
     assert result.exit_code == 0
     header, *lines = result.stdout.splitlines()
-    assert header.split() == ["name", "rows", "features", "positive", "found"]
+    assert header.split() == ["name", "rows", "features", "positive", "grouping", "found"]
     assert [line.split()[0] for line in lines] == datasets.names()
-    assert lines[0].split() == ["glass", "214", "9", "32.7%", "embedded"]
-    assert lines[datasets.names().index("acoustic")].split()[3:] == ["not", "here"]
+    assert lines[0].split() == ["glass", "214", "9", "32.7%", "chosen", "embedded"]
+    assert lines[datasets.names().index("acoustic")].split()[3:] == ["chosen", "not", "here"]
 
 
 def test_list_for_machines(run):
@@ -50,8 +50,24 @@ def test_info_tells_counts_rule_and_source(run):
         assert part in text
     assert "at most a quarter of the rows" in run("info", "rcv1").stdout
     assert "greater label" in run("info", "farm-ads").stdout
+    assert "the rows of classes 1, 2, 3" in run("info", "segment").stdout
     fact = json.loads(run("info", "glass", "--json").stdout)
     assert (fact["title"], fact["paper_features"]) == ("Glass Identification", 10)
+
+
+@pytest.mark.parametrize(
+    ("name", "grouping", "sentence"),
+    [
+        ("german", "source", "the two classes of the source"),
+        ("segment", "inferred", "inferred: the paper does not say"),
+        ("glass", "chosen", "chosen here: the paper does not say"),
+    ],
+)
+def test_info_says_who_grouped_the_classes(run, name, grouping, sentence):
+    assert sentence in run("info", name).stdout
+    assert json.loads(run("info", name, "--json").stdout)["grouping"] == grouping
+    lines = {line.split()[0]: line.split() for line in run("list").stdout.splitlines()}
+    assert grouping in lines[name]
 
 
 def test_fetch_of_what_is_here_prints_its_path(run):

@@ -65,6 +65,7 @@ def tiny(monkeypatch):
         features=4,
         classes=3,
         positive=7,
+        grouping="chosen",
         positives=1,
         note="Whole.",
         parts=(datasets.Part(address="http://127.0.0.1:9/tiny"),),
@@ -132,15 +133,46 @@ def test_only_embedded_sets_are_available_on_a_bare_machine(nowhere):
     assert all(name in (folder / "README.md").read_text() for name in EMBEDDED)
 
 
-def test_raw_labels_are_those_of_the_source():
-    labels = datasets.load("vehicle", raw_labels=True).y
-    assert dict(zip(*np.unique(labels, return_counts=True), strict=True)) == {
-        1: 212,
-        2: 217,
-        3: 218,
-        4: 199,
-    }
-    assert np.array_equal(labels == 4, datasets.load("vehicle").y)
+@pytest.mark.parametrize(
+    ("name", "sizes", "positive"),
+    [
+        ("vehicle", {1: 212, 2: 217, 3: 218, 4: 199}, [1]),
+        ("segment", dict.fromkeys(range(1, 8), 330), [1, 2, 3]),
+        ("german", {1: 700, 2: 300}, [2]),
+        ("diabetes", {-1: 500, 1: 268}, [1]),
+    ],
+)
+def test_labels_are_the_papers_or_the_classes_of_the_source(name, sizes, positive):
+    classes = datasets.load(name, labels="original").y
+    assert classes.dtype == np.int64
+    assert dict(zip(*np.unique(classes, return_counts=True), strict=True)) == sizes
+    y, facts = datasets.load(name, labels="paper")[1:]
+    assert y.tolist() == np.isin(classes, positive).tolist()
+    assert np.array_equal(y, datasets.load(name).y)
+    assert facts.positives == sum(sizes[label] for label in positive)
+    assert facts == datasets.load(name, labels="original").facts
+
+
+@pytest.mark.parametrize("labels", ["raw", "Paper", True, None, 1, ["paper"]])
+def test_other_labels_are_refused(labels):
+    with pytest.raises(ValueError, match=r"labels must be one of \('paper', 'original'\), got"):
+        datasets.load("glass", labels=labels)
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_who_says_which_classes_are_positive(name):
+    entry = datasets.info(name)
+    assert (entry.grouping == "source") == (entry.classes == 2)
+    assert (entry.grouping == "source") == (
+        entry.positive == "greater" or name in {"german", "heart"}
+    )
+    if entry.sample:
+        assert (entry.sample.grouping == "source") == (entry.sample.classes == 2)
+
+
+@pytest.mark.parametrize("name", EMBEDDED)
+def test_facts_say_where_the_grouping_comes_from(nowhere, name):
+    assert datasets.load(name).facts.grouping == datasets.info(name).grouping
 
 
 @pytest.mark.parametrize("ending", [".svm.xz", ".svm", ".svm.gz", ".svm.bz2", ""])
@@ -154,7 +186,7 @@ def test_files_are_found_in_the_folder_that_cbrank_data_names(monkeypatch, nowhe
     assert X.indices.dtype == X.indptr.dtype == np.int32
     assert X.toarray().tolist() == [[0.5, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 1]]
     assert y.tolist() == [1, 0, 0]
-    assert facts == datasets.Facts("tiny", 3, 4, 1, "CBRANK_DATA", False, "Whole.")
+    assert facts == datasets.Facts("tiny", 3, 4, 1, "chosen", "CBRANK_DATA", False, "Whole.")
     assert datasets.fetch("tiny") == nowhere / f"tiny{ending}"
 
 
@@ -164,7 +196,7 @@ def test_the_order_is_embedded_data_folder_cache_sample(monkeypatch, nowhere, ti
     monkeypatch.setenv("CBRANK_DATA", str(nowhere))
     (nowhere / "tiny-part.svm").write_bytes(PART)
     X, y, facts = datasets.load("tiny")
-    assert facts == datasets.Facts("tiny", 2, 4, 1, "CBRANK_DATA", True, "Part.")
+    assert facts == datasets.Facts("tiny", 2, 4, 1, "source", "CBRANK_DATA", True, "Part.")
     assert X.shape == (2, 4)
     assert y.tolist() == [0, 1]
     (cache / "tiny.svm.gz").write_bytes(gzip.compress(WHOLE))

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from cbrank.datasets import DataSet
 
 _LABEL = 10
+_GROUPINGS = {
+    "source": "the two classes of the source",
+    "inferred": "inferred: the paper does not say which classes are positive; its figures fit these",
+    "chosen": "chosen here: the paper does not say which classes are positive",
+}
 
 
 @click.group(name="datasets")
@@ -32,10 +37,10 @@ def show(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([_facts(entry) for entry in entries], indent=2))
         return
-    click.echo(f"{'name':<11}{'rows':>8}{'features':>10}{'positive':>10}  found")
+    click.echo(f"{'name':<11}{'rows':>8}{'features':>10}{'positive':>10}  {'grouping':<10}found")
     for entry in entries:
         counts = f"{entry.rows:>8}{entry.features:>10}{_share(entry):>10}"
-        click.echo(f"{entry.name:<11}{counts}  {_place(entry)}")
+        click.echo(f"{entry.name:<11}{counts}  {entry.grouping:<10}{_place(entry)}")
 
 
 @command.command(name="info")
@@ -53,6 +58,7 @@ def describe(name: str, as_json: bool) -> None:
         "rows": f"{entry.rows} (the paper counts {entry.paper_rows})",
         "features": f"{entry.features} (the paper counts {entry.paper_features})",
         "positive": f"{_share(entry) or 'not counted yet'}; {_rule(entry)}",
+        "grouping": _GROUPINGS[entry.grouping],
         "note": entry.note or "none",
         "licence": entry.licence,
         "source": " ".join(part.address for part in entry.parts),
@@ -126,4 +132,6 @@ def _rule(entry: "DataSet") -> str:
         "greater": "the rows of the greater label",
         "quarter": "a fixed random group of classes with at most a quarter of the rows",
     }
+    if isinstance(entry.positive, tuple):
+        return f"the rows of classes {', '.join(map(str, entry.positive))}"
     return rules.get(str(entry.positive), f"the rows of class {entry.positive}")

@@ -7,7 +7,8 @@ from typing import Literal
 from cbrank.methods import Kind
 
 Table = Kind
-Positive = int | Literal["greater", "quarter"]
+Positive = int | tuple[int, ...] | Literal["greater", "quarter"]
+Grouping = Literal["source", "inferred", "chosen"]
 Form = Literal["svmlight", "commas", "blanks", "matlab"]
 
 LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets"
@@ -60,6 +61,7 @@ class Contents:
     features: int
     classes: int
     positive: Positive
+    grouping: Grouping = "source"
     positives: int | None = None
     note: str = ""
 
@@ -72,8 +74,10 @@ class Sample(Contents):
     ----------
     rows, features, classes : int
         How many there are.
-    positive : int, "greater" or "quarter"
+    positive : int, tuple of int, "greater" or "quarter"
         Which rows are positive; see `DataSet`.
+    grouping : {"source", "inferred", "chosen"}
+        Who says so; see `DataSet`.
     positives : int or None
         How many rows are positive; None if it has not been counted.
     note : str
@@ -99,11 +103,15 @@ class DataSet(Contents):
     ----------
     rows, features, classes : int
         How many there are.
-    positive : int, "greater" or "quarter"
-        Which rows are positive: a number means the rows with that label; "greater", the rows
+    positive : int, tuple of int, "greater" or "quarter"
+        Which rows are positive: numbers mean the rows with these labels; "greater", the rows
         with the greater of two labels, whether or not they are the minority; "quarter", the rows
         of a random group of classes, the same on every machine, that together hold at most a
         quarter of all rows.
+    grouping : {"source", "inferred", "chosen"}
+        Who says so: "source", the file, which has two classes. The paper does not say how it
+        groups more classes: "inferred", the grouping whose results fit the figures that the
+        paper prints; "chosen", a choice of ours, which these figures neither confirm nor refute.
     positives : int or None
         How many rows are positive; None if it has not been counted.
     note : str
@@ -124,9 +132,9 @@ class DataSet(Contents):
     Examples
     --------
     >>> from cbrank import datasets
-    >>> glass = datasets.info("glass")
-    >>> glass.title, glass.rows, glass.features, glass.positive
-    ('Glass Identification', 214, 9, 1)
+    >>> segment = datasets.info("segment")
+    >>> segment.title, segment.classes, segment.positive, segment.grouping
+    ('Statlog Image Segmentation', 7, (1, 2, 3), 'inferred')
     """
 
     name: str

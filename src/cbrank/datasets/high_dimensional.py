@@ -33,6 +33,7 @@ HIGH_DIMENSIONAL = (
         features=47236,
         classes=51,
         positive="quarter",
+        grouping="chosen",
         parts=(Part(address=f"{LIBSVM}/multiclass/rcv1_train.multiclass.bz2"),),
         licence=LIBSVM_LICENCE,
         note="Training rows only; 51 of the 53 classes occur in them.",
@@ -56,6 +57,7 @@ HIGH_DIMENSIONAL = (
         features=55197,
         classes=105,
         positive="quarter",
+        grouping="chosen",
         parts=(
             Part(address=f"{LIBSVM}/multiclass/sector/sector.scale.bz2"),
             Part(address=f"{LIBSVM}/multiclass/sector/sector.t.scale.bz2"),
@@ -68,6 +70,7 @@ HIGH_DIMENSIONAL = (
             features=55197,
             classes=105,
             positive="quarter",
+            grouping="chosen",
             positives=455,
             note="A sample: 1826 of the 9619 rows.",
         ),
@@ -95,6 +98,7 @@ HIGH_DIMENSIONAL = (
         features=62061,
         classes=20,
         positive="quarter",
+        grouping="chosen",
         parts=(Part(address=f"{LIBSVM}/multiclass/news20.bz2"),),
         licence=LIBSVM_LICENCE,
         note="Training rows only, raw counts; LIBSVM's file has 15935 where the paper says 15937.",
@@ -104,6 +108,7 @@ HIGH_DIMENSIONAL = (
             features=62061,
             classes=20,
             positive="quarter",
+            grouping="chosen",
             positives=494,
             note="A sample: 2000 rows of LIBSVM's news20.",
         ),
@@ -118,6 +123,7 @@ HIGH_DIMENSIONAL = (
         features=18933,
         classes=65,
         positive="quarter",
+        grouping="chosen",
         positives=2069,
         parts=(
             Part(

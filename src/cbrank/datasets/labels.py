@@ -15,6 +15,8 @@ def positive_rows(labels: NDArray[np.int64], rule: Positive, name: str) -> NDArr
     --------
     >>> positive_rows(np.array([1, 2, 3]), 3, "any")
     array([False, False,  True])
+    >>> positive_rows(np.array([1, 2, 3]), (1, 3), "any")
+    array([ True, False,  True])
     >>> positive_rows(np.array([-1, 1]), "greater", "any")
     array([False,  True])
     """

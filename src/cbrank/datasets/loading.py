@@ -2,7 +2,7 @@
 
 import sys
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,10 +10,12 @@ from scipy.sparse import csr_array
 
 from cbrank.datasets.checks import check
 from cbrank.datasets.convert import read_svmlight
-from cbrank.datasets.entry import Sample
+from cbrank.datasets.entry import Grouping, Sample
 from cbrank.datasets.fetching import fetch
 from cbrank.datasets.registry import info
 from cbrank.datasets.store import Found, Origin, find
+
+Labels = Literal["paper", "original"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,9 @@ class Facts:
     name : str
         The data set.
     rows, features, positives : int
-        Its counts.
+        Its counts; positive as in the paper's task.
+    grouping : {"source", "inferred", "chosen"}
+        Who says which classes are positive; see `DataSet`.
     source : {"embedded", "CBRANK_DATA", "cache", "download"}
         Where it was found.
     sample : bool
@@ -44,6 +48,7 @@ class Facts:
     rows: int
     features: int
     positives: int
+    grouping: Grouping
     source: Origin
     sample: bool
     note: str
@@ -57,7 +62,7 @@ class Loaded(NamedTuple):
     X : ndarray or csr_array of float64
         The features as at the source, not scaled; dense for a benchmark set.
     y : ndarray of int64
-        1 for a positive row, 0 for a negative one; or the labels of the source.
+        1 for a positive row, 0 for a negative one; or the classes of the source.
     facts : Facts
         Counts and origin.
 
@@ -74,7 +79,7 @@ class Loaded(NamedTuple):
     facts: Facts
 
 
-def load(name: str, *, raw_labels: bool = False) -> Loaded:
+def load(name: str, *, labels: Labels = "paper") -> Loaded:
     """Load a data set of the paper.
 
     It is taken from the files embedded in the package, else from the folder that the
@@ -86,8 +91,11 @@ def load(name: str, *, raw_labels: bool = False) -> Loaded:
     ----------
     name : str
         One of `names`.
-    raw_labels : bool, default=False
-        Whether to return the labels of the source in place of 0 and 1.
+    labels : {"paper", "original"}, default="paper"
+        "paper" gives 1 and 0 as in the paper's task. The paper does not say how it groups more
+        than two classes; ``info(name).grouping`` says where the grouping comes from. "original"
+        gives the classes of the source, as they are numbered there. LIBSVM's binary version of
+        covtype, for instance, has the task ``load("covtype", labels="original").y == 2``.
 
     Returns
     -------
@@ -97,7 +105,8 @@ def load(name: str, *, raw_labels: bool = False) -> Loaded:
     Raises
     ------
     ValueError
-        If there is no such data set, or its file does not hold what it must.
+        If there is no such data set, `labels` is neither of these, or the file does not hold what
+        it must.
     DownloadError
         If it is not on this machine and cannot be downloaded.
 
@@ -107,22 +116,25 @@ def load(name: str, *, raw_labels: bool = False) -> Loaded:
     >>> X, y, facts = datasets.load("glass")
     >>> X.shape, int(y.sum()), facts.note
     ((214, 9), 70, "The paper's tenth feature is the row number, which gives the class away.")
-    >>> np.unique(datasets.load("glass", raw_labels=True).y)
+    >>> np.unique(datasets.load("glass", labels="original").y)
     array([1, 2, 3, 5, 6, 7])
     """
+    if labels not in get_args(Labels):
+        raise ValueError(f"labels must be one of {get_args(Labels)}, got {labels!r}.")
     entry = info(name)
     found = find(entry) or Found(fetch(name, progress=sys.stderr.isatty()), "download", entry)
     contents = found.contents
-    X, labels = read_svmlight(found.path, contents.features)
-    whole, positive = check(entry, contents, X, labels, str(found.path))
+    X, read = read_svmlight(found.path, contents.features)
+    classes, positive = check(entry, contents, X, read, str(found.path))
     facts = Facts(
         name=name,
         rows=X.shape[0],
         features=X.shape[1],
         positives=int(positive.sum()),
+        grouping=contents.grouping,
         source=found.origin,
         sample=isinstance(contents, Sample),
         note=contents.note,
     )
-    y = whole if raw_labels else positive.astype(np.int64)
+    y = positive.astype(np.int64) if labels == "paper" else classes
     return Loaded(X.toarray() if entry.table == "benchmark" else X, y, facts)
