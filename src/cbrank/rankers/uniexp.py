@@ -15,7 +15,8 @@ class UniExpRanker(Ranker):
     """Online Uni-Exp: the weighted univariate exponential loss.
 
     A pointwise ranker [1]_: every row is a gradient step on the exponential loss, weighted so that
-    both classes count alike. The fastest of the rankers and the least careful.
+    both classes count alike. The fastest of the rankers and the least careful: the loss has no bound,
+    and where a step is too large for the columns, the next ones overflow.
 
     Attributes
     ----------
