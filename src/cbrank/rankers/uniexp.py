@@ -44,11 +44,11 @@ class UniExpRanker(Ranker):
     0.83
     """
 
-    PARAMETERS: ClassVar[Table] = (step(2.0**-9), *common("the step"))
+    PARAMETERS: ClassVar[Table] = (step(2.0**-12), *common("the step"))
 
     def __init__(
         self,
-        step: float = 2.0**-9,
+        step: float = 2.0**-12,
         *,
         operating_point: Literal["balanced", "accuracy"] = "balanced",
         class_weight: Literal["balanced"] | dict[Any, float] | None = None,
