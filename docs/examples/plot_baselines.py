@@ -41,13 +41,15 @@ The first five are in the paper, the last three came later. The time per row of 
 #
 # **OPAUC** (one-pass AUC, 2013) uses that the square loss of all pairs depends on past rows only through
 # class means and covariances: no buffer, no sampling. But its gradient has the scale of the columns
-# *squared*; on raw columns no step size suits all of them, and the weights diverge.
+# *squared*: on raw columns the usual step sizes let the weights diverge, and one that does not suits the
+# largest columns alone.
 #
 # **AdaOAM** (2015) divides that gradient, column by column, by the root of the sum of its past squares. This
 # is why it works on raw columns. It does not use correlations between columns.
 #
 # **Uni-Exp** (2011) takes single rows, gives both classes the same weight and steps along
-# :math:`y\, e^{-y\, w \cdot x}\, x`. It is the cheapest; the exponential makes it sensitive to outliers.
+# :math:`y\, e^{-y\, w \cdot x}\, x`. It is the cheapest. The exponential makes it sensitive to
+# outliers, and where a step is too large, the next one is larger still and the weights overflow.
 #
 # **SCW** is CBR without pairs: the same Gaussian and the same step, on single rows with balanced
 # classes. What CBR gains over it is what pairs are worth.
@@ -81,7 +83,7 @@ RANKERS = {
     "FTRL-AUC": cbrank.FTRLAUCRanker(random_state=0),
     "SPAUC": cbrank.SPAUCRanker(random_state=0),
 }
-warnings.simplefilter("ignore", ConvergenceWarning)  # OPAUC says when it diverges
+warnings.simplefilter("ignore", ConvergenceWarning)  # OPAUC and Uni-Exp say when they diverge
 
 
 def measure(ranker, X, y, scale):

@@ -147,7 +147,8 @@ METHODS = {
             Look("#009e73", "#2cc79b", "D"),
         ),
         Method(
-            "OPAUCr", "OPAUCRanker", "step", _TEXT, "paper", _PASS | {"rank": 50},
+            "OPAUCr", "OPAUCRanker", "step", _TEXT, "paper",
+            _PASS | {"rank": 50, "sketch": "published"},
             Look("#44aa99", "#63c9b8", "D"),
         ),
         Method(
@@ -169,6 +170,11 @@ METHODS = {
         Method(
             "SCW-diag", "SCWRanker", "C", _TEXT, "rival", _PASS | _DIAGONAL,
             Look("#6a3d9a", "#b48ee0", "h"),
+        ),
+        Method(
+            "OPAUCr-centred", "OPAUCRanker", "step", _TEXT, "rival",
+            _PASS | {"rank": 50, "sketch": "centred"},
+            Look("#2f6f4f", "#7cc7a0", "d"),
         ),
         Method(
             "FTRL-AUC", "FTRLAUCRanker", "step", _BOTH, "rival", _PASS,

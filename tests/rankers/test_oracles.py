@@ -12,7 +12,7 @@ from record_oracles import honest_auc
 from scipy import sparse
 from sklearn.base import clone
 
-from cbrank import CBRanker, OPAUCRanker, kernels
+from cbrank import CBRanker, OPAUCRanker, UniExpRanker, kernels
 from cbrank.kernels import blocked
 
 FORMS = ["full", "paper", "precision", "drop"]
@@ -178,6 +178,56 @@ def test_every_ranker_is_its_plain_reading(form, name, scaling, as_rows, weighte
     ranker.partial_fit(as_rows(X), y, sample_weight=weights)
     expected = learn(X, y, weights=weights, balanced=weighted, **options)
     assert apart(ranker.coef_[0], expected.w) < 1e-8
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("as_rows", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("scaling", ["standard", "unit", "none"])
+@pytest.mark.parametrize("name", TABLES)
+def test_uni_exp_diverges_where_plain_numpy_overflows(name, scaling, as_rows):
+    X, y = real(name, 300, scaling)
+    said = []
+    for step in [2.0**k for k in range(-10, 11, 2)] + [2.0**-30]:
+        ranker = UniExpRanker(step).partial_fit(as_rows(X), y)
+        expected = oracles.uniexp(X, y, step).w
+        said.append(ranker.diverged_)
+        assert ranker.diverged_ == (not np.isfinite(expected).all())
+        assert np.isfinite(ranker.decision_function(as_rows(X))).all()
+        if not ranker.diverged_:
+            assert apart(ranker.coef_[0], expected) < 1e-8
+        mirrored = UniExpRanker(step).partial_fit(as_rows(X), 1 - y)
+        np.testing.assert_array_equal(mirrored.coef_, -ranker.coef_)
+        assert mirrored.diverged_ == ranker.diverged_
+    assert any(said)
+    assert not all(said)
+
+
+@pytest.mark.parametrize("as_rows", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("scaling", ["standard", "unit"])
+@pytest.mark.parametrize("rank", [1, 8, 50])
+@pytest.mark.parametrize("sketch", ["published", "centred"])
+def test_both_sketches_are_their_plain_readings(sketch, rank, scaling, as_rows):
+    X, y = real("svmguide3", 150, scaling)
+    ranker = OPAUCRanker(2.0**-9, rank=rank, sketch=sketch, random_state=2)
+    state = random_state_of(ranker, as_rows(X))
+    ranker.partial_fit(as_rows(X), y)
+    expected = oracles.opauc_sketch(X, y, 2.0**-9, rank=rank, sketch=sketch, state=state).w
+    assert apart(ranker.coef_[0], expected) < 1e-8
+    mirrored = OPAUCRanker(2.0**-9, rank=rank, sketch=sketch, random_state=2)
+    mirrored.partial_fit(as_rows(X), 1 - y)
+    np.testing.assert_array_equal(mirrored.coef_, -ranker.coef_)
+
+
+def test_the_published_sketch_is_near_second_moments_and_the_centred_one_near_the_covariance():
+    random = np.random.RandomState(0)
+    X, y = random.randn(4000, 4) + 3.0, np.arange(4000) % 2
+    state = OPAUCRanker(rank=400, random_state=0).partial_fit(X, y)._learned.state.models[0]
+    rows = X[y == 1]
+    Z, h, centre = state.Z[1], state.h[1], state.mean[1]
+    published = Z @ Z.T / len(rows) - h @ h * np.outer(centre, centre)
+    off = Z - len(rows) * np.outer(centre, h)
+    np.testing.assert_allclose(published, rows.T @ rows / len(rows), atol=2.5)
+    np.testing.assert_allclose(off @ off.T / len(rows), np.cov(rows.T, bias=True), atol=0.3)
 
 
 def test_opauc_keeps_means_and_covariances_of_the_classes(german):

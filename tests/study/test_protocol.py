@@ -133,6 +133,14 @@ def test_a_diverged_fit_ranks_last_and_is_counted():
     assert lost == (grid[1], 6)
 
 
+def test_a_uni_exp_that_overflows_is_never_chosen():
+    X, y = real("glass", scaling="unit")
+    grid = [2.0**-10, 2.0**9, 2.0**10]
+    with pytest.warns(ConvergenceWarning, match="UniExpRanker diverged"):
+        choice = choose(METHODS["Uni-Exp"], X, y, grid, seed=0)
+    assert choice == (grid[0], 6)
+
+
 def test_equal_aucs_choose_the_smallest_parameter():
     y = np.arange(30) % 2
     assert choose(METHODS["OAM_seq"], np.c_[y, 1.0 - y], y, [0.5, 1.0, 2.0], 0).parameter == 0.5
@@ -182,16 +190,18 @@ def test_columns_without_training_rows_drop_out_exactly(text, name):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("sketch", ["published", "centred"])
 @pytest.mark.parametrize(("rank", "scaling"), [(50, "unit"), (3, "none")])
-def test_the_grid_of_steps_is_the_estimator_step_by_step(rank, scaling):
+def test_the_grid_of_steps_is_the_estimator_step_by_step(rank, scaling, sketch):
     X, y = real("german", 300, scaling)
     X = csr_array(X)
-    steps = Settings().grid
-    W, diverged = fit_steps(OPAUCRanker(rank=rank, random_state=7), X, y, steps)
+    steps = [2.0**k for k in range(-20, 11)]
+    ranker = OPAUCRanker(rank=rank, sketch=sketch, random_state=7)
+    W, diverged = fit_steps(ranker, X, y, steps)
     assert diverged.any()
     assert not diverged.all()
     for k, step in enumerate(steps):
-        ranker = OPAUCRanker(step, rank=rank, shuffle=False, random_state=7).fit(X, y)
+        ranker.set_params(step=step, shuffle=False).fit(X, y)
         w = ranker.coef_[0]
         assert ranker.diverged_ == diverged[k]
         np.testing.assert_allclose(W[:, k], w, rtol=0, atol=1e-9 * abs(w).max())

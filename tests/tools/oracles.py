@@ -18,7 +18,6 @@ from scipy.stats import norm
 
 AVERAGE_DECAY = 3  # the p of the polynomial-decay average
 WIDEST = 2**17  # the standard deviation that one column may bring into the score of a pair
-EXPONENT_CAP = 50  # Uni-Exp: the largest exponent that is ever exponentiated
 
 
 def quiet() -> np.errstate:
@@ -461,12 +460,16 @@ def opauc_sketch(
     step: float,
     regularization: float = 1e-4,
     rank: int = 50,
+    sketch: str = "published",
     weights: np.ndarray | None = None,
     balanced: bool = False,
     state: int = 1,
     dtype: type = np.float64,
 ) -> SimpleNamespace:
-    """OPAUCr: OPAUC with each covariance replaced by a centred random sketch of `rank` columns."""
+    """OPAUCr: OPAUC with each covariance replaced by a random sketch of `rank` columns.
+
+    The sketch is that of the authors' program, or the same of the centred rows.
+    """
     kind = np.dtype(dtype).type
     d = np.asarray(X).shape[1]
     lam = kind(regularization)
@@ -486,8 +489,12 @@ def opauc_sketch(
         o = 1 - c
         if count[o] > 0:
             T = kind(count[o])
-            centred = Z[o] - T * np.outer(mean[o], h[o])
-            gamma = centred @ centred.T / T
+            if sketch == "centred":
+                centred = Z[o] - T * np.outer(mean[o], h[o])
+                gamma = centred @ centred.T / T
+            else:
+                centre = np.outer(mean[o], h[o])
+                gamma = Z[o] @ Z[o].T / T - centre @ centre.T
             g = opauc_gradient(w, x, sign, mean[o], gamma, lam)
             w = w - kind(step) * factor * g
     return SimpleNamespace(w=w, means=mean, sketches=Z, sketch_means=h, counts=count)
@@ -543,8 +550,7 @@ def uniexp(
     for x, c, sign, factor, counts in stream(X, y, weights, balanced, dtype):
         share = kind(counts[c]) / kind(counts[0] + counts[1])  # p for positives, 1 - p otherwise
         class_weight = 1 / (2 * share)
-        exponent = np.minimum(-sign * (w @ x), kind(EXPONENT_CAP))
-        w = w + kind(step) * factor * class_weight * sign * np.exp(exponent) * x
+        w = w + kind(step) * factor * class_weight * sign * np.exp(-sign * (w @ x)) * x
     return SimpleNamespace(w=w)
 
 

@@ -5,9 +5,14 @@ only by their mean c and covariance Gamma, so that none has to be kept:
 
     g = lambda w + (w.(x - c) - y) (x - c) + Gamma w,    w -= step g.
 
-OPAUCr replaces Gamma, which takes d^2 numbers, by (1/T) Zc Zc' of rank tau. Z = sum of x a' over the
-T rows of the class, each with a random vector a ~ N(0, I / tau), and Zc = Z - T c h' with the mean
-h of these vectors: without centring, the sketch would estimate Gamma + c c'.
+OPAUCr replaces Gamma, which takes d^2 numbers, by a sketch Z of d tau numbers: the sum of x a' over the
+T rows of the class, each with a random vector a ~ N(0, I / tau). With the mean h of these vectors,
+
+    published:  (1/T) Z Z' - (c h')(c h')'
+    centred:    (1/T) Zc Zc',  Zc = Z - T c h'.
+
+Z Z' / T estimates the second moments, Gamma + c c'. The published form takes only h.h, about 1 / T, of
+c c' from them; the centred one estimates Gamma.
 """
 
 import math
@@ -47,6 +52,7 @@ class Parameters(NamedTuple):
 
     step: float
     regularization: float
+    centred: bool  # the sketch
     balanced: bool
 
 
@@ -100,15 +106,19 @@ def learn(X, labels, weights, order, buffer, model, parameters, trail):
 
 
 @allocating_jit
-def _sketch_product(Z, h, mean, seen, w):
-    """Return (1/T) Zc Zc' w in O(d tau), without forming Zc = Z - T c h'."""
+def _sketch_product(Z, h, mean, seen, w, centred):
+    """Return the product of the sketched covariance and w, in O(d tau)."""
     d, tau = Z.shape
     inner = np.zeros(tau)
     for i in range(d):
         for k in range(tau):
             inner[k] += Z[i, k] * w[i]
-    inner -= seen * dot(mean, w) * h
-    centre = seen * dot(h, inner)
+    score = dot(mean, w)
+    if centred:
+        inner -= seen * score * h
+        centre = seen * dot(h, inner)
+    else:
+        centre = seen * dot(h, h) * score
     out = np.empty(d)
     for i in range(d):
         out[i] = (dot(Z[i], inner) - centre * mean[i]) / seen
@@ -131,9 +141,8 @@ def _sketch_row(x, label, weight, buffer, model, parameters):
                 model.Z[label, i, k] += x[i] * a[k]
     other = 1 - label
     if buffer.seen[other] > 0:
-        Gamma_w = _sketch_product(
-            model.Z[other], model.h[other], model.mean[other], buffer.seen[other], model.w
-        )
+        Z, h, mean = model.Z[other], model.h[other], model.mean[other]
+        Gamma_w = _sketch_product(Z, h, mean, buffer.seen[other], model.w, parameters.centred)
         _descend(x, label, weight, buffer, model, parameters, Gamma_w)
 
 

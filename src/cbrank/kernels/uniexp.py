@@ -1,7 +1,8 @@
 """Online Uni-Exp: the weighted univariate exponential loss (Kotlowski et al. 2011).
 
 A loss of single rows, not pairs, whose regret bounds that of the ranking: with the share p of the
-row's class so far, w += step y exp(-y w.x) / (2 p) x.
+row's class so far, w += step y exp(-y w.x) / (2 p) x. The exponent has no bound: one step that is too
+long ranks some row wrong by so much that the next overflows, and `take_step` refuses it.
 """
 
 import math
@@ -14,9 +15,6 @@ from cbrank.kernels.buffers import row_weight, store, store_sparse
 from cbrank.kernels.prequential import foretell_row, foretell_sparse
 from cbrank.kernels.steps import take_step, take_step_sparse
 from cbrank.kernels.vectors import dot, dot_sparse
-
-# exp(50) = 5e21 is far beyond a useful step: `take_step` sees the divergence before exp overflows.
-_LARGEST_EXPONENT = 50.0
 
 
 class Model(NamedTuple):
@@ -39,7 +37,7 @@ def _pull(score, label, weight, buffer, parameters):
     sign = 2.0 * label - 1.0
     share = buffer.seen[label] / (buffer.seen[0] + buffer.seen[1])
     step = parameters.step * row_weight(buffer, label, weight, parameters.balanced)
-    return sign * step * math.exp(min(-sign * score, _LARGEST_EXPONENT)) / (2.0 * share)
+    return sign * step * math.exp(-sign * score) / (2.0 * share)
 
 
 @kernel

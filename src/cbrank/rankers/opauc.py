@@ -16,7 +16,8 @@ class OPAUCRanker(Ranker):
     """One-pass AUC optimisation (OPAUC, OPAUCr).
 
     Gradient steps [1]_ on the pairwise square loss, which the mean and covariance of each class
-    express for all pairs seen: no buffer of rows is needed to learn.
+    express for all pairs seen: no buffer of rows is needed to learn. With a `rank`, OPAUCr: a random
+    sketch stands for each covariance.
 
     Attributes
     ----------
@@ -53,6 +54,13 @@ class OPAUCRanker(Ranker):
             "Columns of the sketch that stands for each covariance (OPAUCr; the paper has 50); None "
             "keeps the covariances themselves, d x d numbers each.",
         ),
+        Parameter(
+            "sketch",
+            ("published", "centred"),
+            "published",
+            "With a rank, the authors' sketch, which is close to one of the second moments, or one of "
+            "the covariance.",
+        ),
         *common("the step", "the shuffling and of the sketch"),
     )
 
@@ -62,6 +70,7 @@ class OPAUCRanker(Ranker):
         *,
         regularization: float = 1e-4,
         rank: int | None = None,
+        sketch: Literal["published", "centred"] = "published",
         operating_point: Literal["balanced", "accuracy"] = "balanced",
         class_weight: Literal["balanced"] | dict[Any, float] | None = None,
         shuffle: bool = True,
@@ -71,6 +80,7 @@ class OPAUCRanker(Ranker):
         self.step = step
         self.regularization = regularization
         self.rank = rank
+        self.sketch = sketch
         self.operating_point = operating_point
         self.class_weight = class_weight
         self.shuffle = shuffle
@@ -95,4 +105,6 @@ class OPAUCRanker(Ranker):
         return kernels.opauc.learn_sketch_sparse if state.sparse else kernels.opauc.learn_sketch
 
     def _kernel_parameters(self, balanced: bool) -> Any:
-        return kernels.opauc.Parameters(float(self.step), float(self.regularization), balanced)
+        return kernels.opauc.Parameters(
+            float(self.step), float(self.regularization), self.sketch == "centred", balanced
+        )

@@ -15,7 +15,8 @@ class UniExpRanker(Ranker):
     """Online Uni-Exp: the weighted univariate exponential loss.
 
     A pointwise ranker [1]_: every row is a gradient step on the exponential loss, weighted so that
-    both classes count alike. The fastest of the rankers and the least careful.
+    both classes count alike. The fastest of the rankers and the least careful: the loss has no bound,
+    and where a step is too large for the columns, the next ones overflow.
 
     Attributes
     ----------
@@ -43,11 +44,11 @@ class UniExpRanker(Ranker):
     0.83
     """
 
-    PARAMETERS: ClassVar[Table] = (step(2.0**-9), *common("the step"))
+    PARAMETERS: ClassVar[Table] = (step(2.0**-12), *common("the step"))
 
     def __init__(
         self,
-        step: float = 2.0**-9,
+        step: float = 2.0**-12,
         *,
         operating_point: Literal["balanced", "accuracy"] = "balanced",
         class_weight: Literal["balanced"] | dict[Any, float] | None = None,

@@ -3,7 +3,7 @@
 The sketch does not depend on the step, and a fit's rows are fewer than its features. So the
 weights are kept as combinations of rows, ``W = X' A`` with one column of A for each step, and
 every product with the sketch ``Z = X' B`` goes through the Gram matrix ``K = X X'``. With n
-rows, a row costs O(n tau steps) in place of O(d tau steps). Names are the kernel's.
+rows, a row costs O(n tau steps) in place of O(d tau steps). Names and formulas are the kernel's.
 """
 
 import math
@@ -40,9 +40,10 @@ class GridFit(NamedTuple):
 
 
 class _Sketch:
-    """A class's mean ``X' u`` and centred sketch, as combinations of its rows so far."""
+    """A class's mean ``X' u`` and sketch, as combinations of its rows so far."""
 
-    def __init__(self, n_rows: int, tau: int) -> None:
+    def __init__(self, n_rows: int, tau: int, centred: bool) -> None:
+        self.centred = centred
         self.rows: list[int] = []
         self.B = np.zeros((n_rows, tau))
         self.KB = np.zeros((n_rows, tau))
@@ -62,9 +63,14 @@ class _Sketch:
         T = len(self.rows)
         mean_W = self.K_sum @ A / T
         pull = k @ A - mean_W - sign
-        inner = self.KB.T @ A - np.outer(self.h, T * mean_W)
+        inner = self.KB.T @ A
+        if self.centred:
+            inner -= np.outer(self.h, T * mean_W)
+            centre = self.h @ inner
+        else:
+            centre = self.h @ self.h * mean_W
         g = np.zeros_like(A)
-        g[self.rows] = self.B[self.rows] @ (inner / T) - (pull + self.h @ inner) / T
+        g[self.rows] = self.B[self.rows] @ (inner / T) - (pull + centre) / T
         g[row] += pull
         return g
 
@@ -89,7 +95,8 @@ def fit_steps(ranker: "OPAUCRanker", X: Any, y: NDArray[np.int64], steps: list[f
         The weights that `ranker` would learn with each step, up to rounding.
     """
     K, draws = (X @ X.T).toarray(), _random_vectors(ranker, X)
-    sketches = [_Sketch(len(y), draws.shape[1]) for _ in range(2)]
+    centred = ranker.sketch == "centred"
+    sketches = [_Sketch(len(y), draws.shape[1], centred) for _ in range(2)]
     A, alive = np.zeros((len(y), len(steps))), np.arange(len(steps))
     kept: dict[int, Floats] = {}
     size, step = abs(X).sum(axis=1), np.array(steps)

@@ -43,7 +43,7 @@ MEASURE_NAMES = {
 
 # For methods in a study's files that are not registered.
 _SPARE_LOOKS = (
-    Look("#1b7f8c", "#4fbccb", "d"),
+    Look("#1b7f8c", "#4fbccb", "H"),
     Look("#b22222", "#f07a7a", "*"),
     Look("#666600", "#b5b54a", "p"),
     Look("#a6761d", "#d9ab5a", "8"),
