@@ -25,9 +25,9 @@ from cbrank.study.report.names import (
     scaling_name,
 )
 from cbrank.study.report.published import TABLES
+from cbrank.study.report.rank_diagrams import Diagram, Group, diagram
 from cbrank.study.report.score_tables import far_table, score_table, threshold_table
 from cbrank.study.report.scores import Scores, mean_scores
-from cbrank.study.report.significance import Diagram, Group, diagram
 from cbrank.study.report.study import Study
 from cbrank.study.report.summary_tables import ceiling_table, distances, overview
 from cbrank.study.report.tuning_tables import (
@@ -96,9 +96,12 @@ def _score_section(material: Material) -> Section:
 def _rank_section(material: Material) -> Section:
     """Show whether the methods differ over data sets."""
     intro = (
-        "Friedman's test asks whether the methods differ at all; where it says so, Wilcoxon's "
-        "signed-rank test with Holm's correction compares every pair, at a level of 5 %. Blocks "
-        "are data sets, each with its mean over runs, never the runs themselves."
+        "Friedman's test and Iman and Davenport's, which is less conservative, ask whether the "
+        "methods differ at all. Where the second says so, Wilcoxon's signed-rank test with Holm's "
+        "correction compares every pair, at a level of 5 %. In the diagrams, bars join methods "
+        "whose average ranks lie less than Nemenyi's critical difference (CD) apart; this test is "
+        "more conservative than Wilcoxon's. Blocks are data sets, each with its mean over runs, "
+        "never the runs themselves."
     )
     found = [d for case in material.study.cases() for d in _diagrams(material, *case)]
     drawn = tuple(Figure(d.picture, d.verdict) for d in found if d.picture)
