@@ -3,6 +3,7 @@
 * ``study``: the files of a study, read; ``published``: the paper's own figures
 * ``scores``, ``significance``: means over runs, average ranks, and whether methods differ
 * ``rank_diagrams``: critical-difference diagrams, and what they show in words
+* ``against_paper``: how far our figures are from the paper's, in standard errors
 * ``score_tables``, ``summary_tables``, ``tuning_tables``: the tables; ``figures``: the figures
 * ``findings``: the results in sentences; ``names``: what things are called
 * ``sections``: the parts of the page
