@@ -2,6 +2,8 @@
 
 * ``study``: the files of a study, read; ``published``: the paper's own figures
 * ``scores``, ``significance``: means over runs, average ranks, and whether methods differ
+* ``rank_diagrams``: critical-difference diagrams, and what they show in words
+* ``against_paper``: how far our figures are from the paper's, in standard errors
 * ``score_tables``, ``summary_tables``, ``tuning_tables``: the tables; ``figures``: the figures
 * ``findings``: the results in sentences; ``names``: what things are called
 * ``sections``: the parts of the page
@@ -32,13 +34,11 @@ def what_is_left_out() -> str:
     str
         A sentence; empty if nothing is left out.
     """
-    if not can_import("matplotlib"):
-        lacking = "figures and tests of pairs of methods: matplotlib"
-    elif not can_import("scikit_posthocs"):
-        lacking = "diagrams of ranks and tests of pairs of methods: scikit-posthocs"
-    else:
+    if can_import("matplotlib"):
         return ""
-    return f"The report leaves out {lacking} is not installed; pip install 'cbrank[report]'."
+    return (
+        "The report leaves out figures: matplotlib is not installed; pip install 'cbrank[report]'."
+    )
 
 
 def write(folder: Path) -> Path:

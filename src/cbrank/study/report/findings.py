@@ -6,6 +6,7 @@ from statistics import fmean, median
 
 from cbrank.datasets.entry import Table as Kind
 from cbrank.methods import names
+from cbrank.study.report.against_paper import Gap, agreement, comparable, paper_scores
 from cbrank.study.report.names import (
     CEILING,
     MEASURE_NAMES,
@@ -17,8 +18,7 @@ from cbrank.study.report.names import (
     scaling_name,
 )
 from cbrank.study.report.published import TABLES, PaperTable
-from cbrank.study.report.score_tables import Gap, gaps
-from cbrank.study.report.scores import Ranking, Score, Scores, mean_scores, ranking
+from cbrank.study.report.scores import Ranking, Scores, mean_scores, ranking
 from cbrank.study.report.study import Study
 from cbrank.study.report.summary_tables import MEASURED, Distance, distances, mean_score
 from cbrank.tables import fixed, signed
@@ -118,18 +118,9 @@ def _paper_rankings(rankings: dict[str, Ranking], kind: Kind) -> dict[str, Ranki
 
 
 def _paper_ranking(table: PaperTable, ours: Ranking) -> Ranking:
-    means = {key: Score(mean, sd, 1) for key, (mean, sd) in table.figures.items()}
-    known = {dataset for dataset, _ in means}
-    whole = Scores(
-        kind=table.kind,
-        scaling="unit",
-        measure=table.measure,
-        datasets=tuple(dataset for dataset in ours.datasets if dataset in known),
-        methods=tuple(ours.ranks),
-        means=means,
-        samples=frozenset(),
-    )
-    return ranking(whole, whole.methods)
+    theirs = paper_scores(table)
+    known = tuple(dataset for dataset in ours.datasets if dataset in theirs.datasets)
+    return ranking(replace(theirs, datasets=known), tuple(ours.ranks))
 
 
 # What else came out ---------------------------------------------------------------------------------
@@ -152,29 +143,19 @@ def _elsewhere(kind: Kind) -> str:
     return "" if kind == "benchmark" else f" on {kind} data sets"
 
 
-def _paper_gaps(study: Study) -> list[Gap]:
-    """Collect all figures that the paper has too, samples left out."""
-    found = []
-    for table in TABLES:
-        if "unit" in study.scalings(table.kind):
-            scores = mean_scores(study, table.kind, "unit", table.measure)
-            beside = gaps(scores, table).values()
-            found += [gap for gap in beside if gap.dataset not in scores.samples]
-    return found
-
-
 def _from_paper(study: Study) -> Iterator[str]:
-    found = _paper_gaps(study)
-    if not found:
-        return
-    near, middle = sum(not gap.is_far for gap in found), median(abs(g.difference) for g in found)
-    methods = ordered_methods({gap.method for gap in found})
-    means = [f"{method} {signed(_mean(found, method))}" for method in methods]
-    yield (
-        f"Of {plural(len(found), 'figure')} that the paper reports for the same data, {near} lie "
-        f"within two of its standard deviations; the median distance is {fixed(middle)}. "
-        f"Ours less the paper's, on average: {listed(means)}."
-    )
+    found = comparable(study)
+    if sentence := agreement(study):
+        yield sentence
+    if found:
+        middle = median(abs(gap.difference) for gap in found)
+        methods = ordered_methods({gap.method for gap in found})
+        means = [f"{method} {signed(_mean(found, method))}" for method in methods]
+        yield (
+            f"Over all {plural(len(found), 'figure')} that the paper reports for the same data, "
+            f"the median distance is {fixed(middle)}. Ours less the paper's, on average: "
+            f"{listed(means)}."
+        )
 
 
 def _mean(found: Sequence[Gap], method: str) -> float:

@@ -1,14 +1,10 @@
-"""The paper's tables with our scores, and what they leave out.
-
-Beside ours stand the paper's figure and the difference; the largest differences have a table of
-their own, and so has accuracy at thresholds that never saw the test labels.
-"""
+"""The paper's tables with our scores, and accuracy at thresholds that never saw the test labels."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import isfinite, nan
 
 from cbrank.datasets.entry import Table as Kind
+from cbrank.study.report.against_paper import Gap, gaps
 from cbrank.study.report.names import (
     CEILING,
     FAR_MARK,
@@ -18,40 +14,10 @@ from cbrank.study.report.names import (
     sample_note,
     scaling_name,
 )
-from cbrank.study.report.published import TABLES, PaperTable
+from cbrank.study.report.published import PaperTable
 from cbrank.study.report.scores import Score, Scores, mean_scores, ranking
 from cbrank.study.report.study import Study
-from cbrank.tables import ABSENT, Cell, Row, Table, difference, fixed, number, signed
-
-
-@dataclass(frozen=True)
-class Gap:
-    """How far our mean, as printed, is from the paper's."""
-
-    dataset: str
-    method: str
-    ours: float
-    paper: float
-    deviation: float
-
-    @property
-    def difference(self) -> float:
-        """Ours less the paper's."""
-        return round(self.ours - self.paper, 3)
-
-    @property
-    def is_far(self) -> bool:
-        """Whether that is more than two of the paper's standard deviations."""
-        return abs(self.difference) > round(2 * self.deviation, 3)
-
-
-def gaps(scores: Scores, table: PaperTable) -> dict[tuple[str, str], Gap]:
-    """Set our means beside the paper's, by data set and method."""
-    return {
-        key: Gap(*key, round(score.mean, 3), *table.figures[key])
-        for key, score in scores.means.items()
-        if key in table.figures
-    }
+from cbrank.tables import ABSENT, Cell, Row, Table, fixed, number, signed
 
 
 def score_table(study: Study, table: PaperTable, scaling: str) -> Table:
@@ -91,7 +57,7 @@ def _note(scores: Scores, beside: dict[tuple[str, str], Gap]) -> str:
     if beside:
         note += " Below: the paper's mean and our difference from it"
     if any(gap.is_far for gap in beside.values()):
-        note += f", {FAR_MARK} where that is more than two of the paper's standard deviations"
+        note += f", {FAR_MARK} where that is more than two standard errors"
     return note + "." * bool(beside) + sample_note(scores.samples)
 
 
@@ -119,7 +85,9 @@ def _score_cell(score: Score | None, *, below: str = "", bold: bool = False) -> 
 def _below(score: Score | None, gap: Gap | None, runs: int) -> str:
     parts = []
     if gap:
-        parts.append(f"paper {fixed(gap.paper)}, {signed(gap.difference)}{FAR_MARK * gap.is_far}")
+        parts.append(
+            f"paper {fixed(gap.paper.mean)}, {signed(gap.difference)}{FAR_MARK * gap.is_far}"
+        )
     if score and score.runs < runs:
         parts.append(f"{score.runs} of {runs} runs")
     return ", ".join(parts)
@@ -147,36 +115,6 @@ def _rank_row(scores: Scores, name: str, methods: Sequence[str]) -> tuple[Row, .
 
 def _bolder(cell: Cell, bold: bool) -> Cell:
     return Cell(text=cell.text, value=cell.value, bold=bold)
-
-
-def far_table(study: Study) -> Table:
-    """List the figures far from the paper's, by table and size; without rows if there are none."""
-    return Table(
-        key="far-from-paper",
-        title="Figures more than two of the paper's standard deviations from the paper's",
-        note="Rows of unit length; † only a sample of the data set was at hand.",
-        corner="Data set and method",
-        columns=("Table", "Ours", "Paper's", "Difference"),
-        rows=tuple(row for table in TABLES for row in _far_rows(study, table)),
-    )
-
-
-def _far_rows(study: Study, table: PaperTable) -> list[Row]:
-    scores = mean_scores(study, table.kind, "unit", table.measure)
-    far = [gap for gap in gaps(scores, table).values() if gap.is_far]
-    far.sort(key=lambda gap: -abs(gap.difference))
-    return [_far_row(gap, table.number, marked(gap.dataset, scores.samples)) for gap in far]
-
-
-def _far_row(gap: Gap, place: int, dataset: str) -> Row:
-    theirs = f"{fixed(gap.paper)} ± {fixed(gap.deviation)}"
-    cells = (
-        Cell(text=str(place), value=place),
-        number(gap.ours),
-        Cell(text=theirs, value=gap.paper),
-        difference(gap.difference),
-    )
-    return Row(f"{dataset}, {gap.method}", cells)
 
 
 def threshold_table(study: Study, kind: Kind, scaling: str) -> Table:

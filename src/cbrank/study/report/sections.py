@@ -11,6 +11,7 @@ from cbrank.datasets.entry import DataSet
 from cbrank.datasets.entry import Table as Kind
 from cbrank.methods import Look
 from cbrank.page import Block, Code, Figure, Gallery, Heading, Section, Terms
+from cbrank.study.report.against_paper import agreement_table, far_table, z_table
 from cbrank.study.report.figures import learning_curves, running_time, time_picture
 from cbrank.study.report.names import (
     SAMPLE_MARK,
@@ -25,9 +26,9 @@ from cbrank.study.report.names import (
     scaling_name,
 )
 from cbrank.study.report.published import TABLES
-from cbrank.study.report.score_tables import far_table, score_table, threshold_table
+from cbrank.study.report.rank_diagrams import Diagram, Group, diagram
+from cbrank.study.report.score_tables import score_table, threshold_table
 from cbrank.study.report.scores import Scores, mean_scores
-from cbrank.study.report.significance import Diagram, Group, diagram
 from cbrank.study.report.study import Study
 from cbrank.study.report.summary_tables import ceiling_table, distances, overview
 from cbrank.study.report.tuning_tables import (
@@ -58,6 +59,7 @@ def all_sections(material: Material) -> list[Section]:
     sections = [
         _summary_section(material),
         _score_section(material),
+        _agreement_section(material),
         _rank_section(material),
         _ceiling_section(material),
         _time_section(material),
@@ -87,18 +89,41 @@ def _score_section(material: Material) -> Section:
             for table in TABLES
             if scaling in material.study.scalings(table.kind)
         ]
-    far = far_table(material.study)
-    if far.rows:
-        blocks += [Heading("Where ours and the paper's figures differ most"), far]
     return Section("tables", "The paper's tables", blocks)
+
+
+def _agreement_section(material: Material) -> Section | None:
+    """Show how far the figures are from the paper's."""
+    study = material.study
+    tables = [
+        agreement_table(study),
+        *(z_table(study, table) for table in TABLES),
+        far_table(study),
+    ]
+    tables = [table for table in tables if table.rows]
+    intro = (
+        "A difference is judged by its standard error, the root of s²/n of our runs and of the "
+        "paper's, and of what rounding to three decimals takes away. The paper averages 10 runs on "
+        "benchmark data sets and 5 on high-dimensional ones; that its ± is the standard deviation "
+        "over these runs is inferred. Methods of one data set see the same rows, so their "
+        "differences go together."
+    )
+    return (
+        Section("distance", "How near are the paper's figures?", [intro, *tables])
+        if tables
+        else None
+    )
 
 
 def _rank_section(material: Material) -> Section:
     """Show whether the methods differ over data sets."""
     intro = (
-        "Friedman's test asks whether the methods differ at all; where it says so, Wilcoxon's "
-        "signed-rank test with Holm's correction compares every pair, at a level of 5 %. Blocks "
-        "are data sets, each with its mean over runs, never the runs themselves."
+        "Friedman's test and Iman and Davenport's, which is less conservative, ask whether the "
+        "methods differ at all. Where the second says so, Wilcoxon's signed-rank test with Holm's "
+        "correction compares every pair, at a level of 5 %. In the diagrams, bars join methods "
+        "whose average ranks lie less than Nemenyi's critical difference (CD) apart; this test is "
+        "more conservative than Wilcoxon's. Blocks are data sets, each with its mean over runs, "
+        "never the runs themselves."
     )
     found = [d for case in material.study.cases() for d in _diagrams(material, *case)]
     drawn = tuple(Figure(d.picture, d.verdict) for d in found if d.picture)

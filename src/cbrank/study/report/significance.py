@@ -1,46 +1,55 @@
-"""Whether methods differ over data sets: tests, and diagrams of average ranks.
+"""Whether methods differ over data sets: tests of average ranks and of pairs.
 
-Friedman's test asks whether the methods differ at all, Wilcoxon's with Holm's correction which
-pairs do. A bar in a critical-difference diagram joins methods that cannot be told apart.
+Friedman's test and Iman and Davenport's, which is less conservative, ask whether the methods differ
+at all; Wilcoxon's with Holm's correction asks which pairs do, Nemenyi's which average ranks do. The
+formulas are those of Demšar, *Statistical comparisons of classifiers over multiple data sets*,
+JMLR 7, 2006.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from itertools import combinations
+from math import inf, sqrt
 
-from scipy.stats import friedmanchisquare
+import numpy as np
+from scipy.stats import f, friedmanchisquare, studentized_range, wilcoxon
 
-from cbrank.methods import Look
-from cbrank.optional import can_import, need
-from cbrank.plotting import INK, WIDTH, Picture, headed, picture
-from cbrank.study.report.names import MEASURE_NAMES, plural, scaling_name
-from cbrank.study.report.scores import Ranking, Scores, ranking
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from cbrank.study.report.scores import Ranking, Scores
 
 LEVEL = 0.05
 
-Group = Literal["paper", "all"]
-_GROUPS: dict[Group, str] = {"paper": "the paper's methods", "all": "all online methods"}
+
+@dataclass(frozen=True)
+class Statistic:
+    """A test's statistic and its p value."""
+
+    value: float
+    p: float
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The outcome: average ranks, Friedman's p and a frame of the pairs' corrected p values.
+    """The outcome for the methods of a ranking.
 
-    There is no frame where scikit-posthocs is not installed.
+    Attributes
+    ----------
+    ranking : Ranking
+        The average ranks and the data sets.
+    friedman, iman_davenport : Statistic
+        Whether the methods differ at all.
+    pairs : dict
+        Wilcoxon's p values by pair, after Holm's correction; empty if the methods do not differ.
     """
 
     ranking: Ranking
-    friedman: float
-    pairs: Any
+    friedman: Statistic
+    iman_davenport: Statistic
+    pairs: dict[frozenset[str], float]
 
     @property
     def differ(self) -> bool:
-        """Whether Friedman's test says that some methods differ at all."""
-        return self.friedman < LEVEL
+        """Whether Iman and Davenport's test says that some methods differ at all."""
+        return self.iman_davenport.p < LEVEL
 
     @property
     def can_tell(self) -> bool:
@@ -48,6 +57,22 @@ class Comparison:
         methods = len(self.ranking.ranks)
         least = 2.0 ** (1 - len(self.ranking.datasets))
         return least * methods * (methods - 1) / 2 < LEVEL
+
+    @property
+    def critical_difference(self) -> float:
+        """Nemenyi's critical difference."""
+        return critical_difference(len(self.ranking.ranks), len(self.ranking.datasets))
+
+    def beaten(self) -> list[str]:
+        """Name the methods from which the first differs, by the pairs' p values."""
+        first, *others = self.ranking.in_order()
+        return [m for m in others if self.pairs.get(frozenset({first, m}), 1.0) < LEVEL]
+
+    def groups(self) -> list[list[str]]:
+        """Name the methods whose average ranks Nemenyi's test cannot tell apart, group by group."""
+        order = self.ranking.in_order()
+        ranks = [self.ranking.ranks[method] for method in order]
+        return [order[slice(*group)] for group in joined(ranks, self.critical_difference)]
 
 
 def obstacle(ranking: Ranking) -> str:
@@ -74,142 +99,130 @@ def compare(scores: Scores, ranking: Ranking) -> Comparison:
     Returns
     -------
     Comparison
-        The pairs' rows and columns are the methods' places in ``ranking.ranks``.
+        Without pairs if the methods do not differ.
     """
-    columns = [[scores.mean(d, method) for d in ranking.datasets] for method in ranking.ranks]
-    tied = all(column == columns[0] for column in columns)
-    friedman = 1.0 if tied else float(friedmanchisquare(*columns).pvalue)
-    pairs = _pairs(columns) if can_import("scikit_posthocs") else None
-    if pairs is not None and friedman >= LEVEL:  # then no single pair counts as different
-        pairs = pairs * 0 + 1
-    return Comparison(ranking, friedman, pairs)
+    columns = {m: [scores.mean(d, m) for d in ranking.datasets] for m in ranking.ranks}
+    first, *others = columns.values()
+    tied = all(column == first for column in others)
+    found = (0.0, 1.0) if tied else friedmanchisquare(*columns.values())
+    friedman = Statistic(*map(float, found))
+    iman = iman_davenport(friedman.value, len(columns), len(ranking.datasets))
+    pairs = _pairs(columns) if iman.p < LEVEL else {}
+    return Comparison(ranking, friedman, iman, pairs)
 
 
-def _pairs(columns: list[list[float]]) -> Any:
+def _pairs(columns: dict[str, list[float]]) -> dict[frozenset[str], float]:
+    pairs = list(combinations(columns, 2))
     # zsplit: methods that tie on every data set get p = 1, not NaN.
-    pairs = _posthocs().posthoc_wilcoxon(columns, zero_method="zsplit", p_adjust="holm")
-    pairs.index = pairs.columns = range(len(columns))
-    return pairs
+    found = [wilcoxon(columns[a], columns[b], zero_method="zsplit").pvalue for a, b in pairs]
+    return dict(zip(map(frozenset, pairs), holm(found), strict=True))
 
 
-def _posthocs() -> Any:
-    return need("scikit_posthocs", "comparing pairs of methods", "report")
-
-
-@dataclass(frozen=True)
-class Diagram:
-    """A diagram with its verdict in words, or only the words why there is none."""
-
-    title: str
-    verdict: str
-    picture: Picture | None = None
-
-
-def diagram(
-    scores: Scores,
-    methods: Sequence[str],
-    *,
-    group: Group,
-    looks: Mapping[str, Look],
-    folder: Path | None,
-) -> Diagram:
-    """Compare methods over data sets.
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Correct p values for their number, by Holm's step-down procedure.
 
     Parameters
     ----------
-    scores : Scores
-        The scores.
-    methods : sequence of str
-        Which to compare.
-    group : {"paper", "all"}
-        Whether these are the paper's methods or all.
-    looks : mapping of str to Look
-        How methods are drawn.
-    folder : Path or None
-        Where the files go; without one, nothing is drawn.
+    p_values : sequence of float
+        The p values of all tests.
 
     Returns
     -------
-    Diagram
-        Without a picture where there is too little to compare, or no library to do it.
+    list of float
+        The smallest times their number, the next times one less and so on, never less than the
+        one before it and at most 1; in the order given.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03, 0.005])
+    [0.03, 0.06, 0.06, 0.02]
     """
-    ranks = ranking(scores, methods)
-    measure = MEASURE_NAMES[scores.measure]
-    title = f"{measure[0].upper()}{measure[1:]}, {scores.kind} data sets: "
-    title += f"{scaling_name(scores.scaling)}, {_GROUPS[group]}"
-    if reason := obstacle(ranks):
-        return Diagram(title, reason)
-    outcome = compare(scores, ranks)
-    if outcome.pairs is None or folder is None:
-        return Diagram(title, _verdict(outcome))
-    drawn = picture(
-        lambda figure: _draw(figure, outcome, looks, title),
-        key=f"ranks-{scores.kind}-{scores.measure}-{scores.scaling}-{group}",
-        alt=f"Critical-difference diagram. {title}. {_order(outcome)}",
-        size=(WIDTH, 1.5 + 0.26 * len(ranks.ranks)),
-        looks=looks,
-        folder=folder,
-    )
-    return Diagram(title, _verdict(outcome), drawn)
+    p = np.asarray(p_values, dtype=float)
+    order = np.argsort(p, kind="stable")
+    corrected = np.empty_like(p)
+    corrected[order] = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    return [float(value) for value in np.minimum(corrected, 1.0)]
 
 
-def _draw(figure: "Figure", outcome: Comparison, looks: Mapping[str, Look], title: str) -> None:
-    axes = figure.subplots()
-    names = list(outcome.ranking.ranks)
-    gap = 0.01 * len(names)
-    # Places, not names: the library walks through sets, and text comes out in a new order each time.
-    artists = _posthocs().critical_difference_diagram(
-        dict(enumerate(outcome.ranking.ranks.values())),
-        outcome.pairs,
-        ax=axes,
-        alpha=LEVEL,
-        label_fmt_left="{label}",
-        label_fmt_right="{label}",
-        color_palette={place: looks[name].colour for place, name in enumerate(names)},
-        crossbar_props={"color": INK, "linewidth": 2.5},
-        text_h_margin=0.15,
-    )
-    for text in artists["labels"]:
-        name = names[int(text.get_text())]
-        text.set(text=f"{name} {outcome.ranking.ranks[name]:.2f}", color=INK)
-        text.set_x(text.get_position()[0] + (-gap if text.get_ha() == "right" else gap))
-    for (bar,) in artists["crossbars"]:
-        bar.set_xdata(sorted(bar.get_xdata()))
-    for artist in (*artists["elbows"], *artists["markers"]):
-        artist.set_clip_on(False)
-    axes.set(xlim=(1, len(names)), xticks=range(1, len(names) + 1))
-    axes.spines["top"].set_visible(True)
-    headed(figure, title.replace(": ", "\n"))
-    figure.supxlabel(
-        "average rank (1 is the best); bars join what cannot be told apart", fontsize=8
-    )
+def iman_davenport(friedman: float, methods: int, blocks: int) -> Statistic:
+    """Turn Friedman's statistic into Iman and Davenport's.
+
+    Parameters
+    ----------
+    friedman : float
+        Friedman's chi-squared.
+    methods, blocks : int
+        How many methods were ranked, and on how many data sets.
+
+    Returns
+    -------
+    Statistic
+        F with ``methods - 1`` and ``(methods - 1) * (blocks - 1)`` degrees of freedom, and p.
+
+    Examples
+    --------
+    Demšar's example, four methods on 14 data sets:
+
+    >>> found = iman_davenport(9.28, methods=4, blocks=14)
+    >>> print(f"F = {found.value:.2f}, p = {found.p:.3f}")
+    F = 3.69, p = 0.020
+    """
+    left = blocks * (methods - 1) - friedman
+    statistic = (blocks - 1) * friedman / left if left > 0 else inf
+    free = methods - 1, (methods - 1) * (blocks - 1)
+    return Statistic(statistic, float(f.sf(statistic, *free)))
 
 
-def _order(outcome: Comparison) -> str:
-    ranks = outcome.ranking
-    return "Average ranks: " + ", ".join(f"{m} {ranks.ranks[m]:.2f}" for m in ranks.in_order())
+def critical_difference(methods: int, blocks: int) -> float:
+    """Return Nemenyi's critical difference of average ranks, at a level of 5 %.
+
+    Parameters
+    ----------
+    methods, blocks : int
+        How many methods were ranked, and on how many data sets.
+
+    Returns
+    -------
+    float
+        Average ranks that lie this far apart or more differ.
+
+    Examples
+    --------
+    Demšar's example, four methods on 14 data sets:
+
+    >>> round(critical_difference(methods=4, blocks=14), 2)
+    1.25
+    """
+    q = float(studentized_range.ppf(1 - LEVEL, methods, inf)) / sqrt(2)
+    return q * sqrt(methods * (methods + 1) / (6 * blocks))
 
 
-def _verdict(outcome: Comparison) -> str:
-    blocks = plural(len(outcome.ranking.datasets), "data set")
-    verdict = f"Friedman over {blocks}: {_p(outcome.friedman)}."
-    if not outcome.differ:
-        return f"{verdict} No difference between the methods is shown, so no pair was tested."
-    if outcome.pairs is None:
-        return f"{verdict} Pairs were not tested: scikit-posthocs is not installed."
-    if not outcome.can_tell:
-        return f"{verdict} With so few data sets no single pair can be told apart after Holm."
-    return f"{verdict} {_beaten(outcome)}"
+def joined(ranks: Sequence[float], least: float) -> list[tuple[int, int]]:
+    """Find the largest groups of neighbours that all lie less than `least` apart.
 
+    Parameters
+    ----------
+    ranks : sequence of float
+        Average ranks in increasing order.
+    least : float
+        The critical difference.
 
-def _p(value: float) -> str:
-    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
+    Returns
+    -------
+    list of tuple of int
+        First place of each group and the place behind its last. Groups of one are left out, and
+        groups within others.
 
-
-def _beaten(outcome: Comparison) -> str:
-    names, first = list(outcome.ranking.ranks), outcome.ranking.in_order()[0]
-    row = outcome.pairs.loc[names.index(first)]
-    beaten = [name for place, name in enumerate(names) if row[place] < LEVEL]
-    if not beaten:
-        return f"{first} is first, but no pair with it differs at 5 %."
-    return f"{first} is first and differs at 5 % from {', '.join(beaten)}."
+    Examples
+    --------
+    >>> joined([1.0, 1.5, 2.2, 4.0], least=1.25)
+    [(0, 3)]
+    >>> joined([1.0, 2.0, 3.0, 5.0], least=1.25)
+    [(0, 2), (1, 3)]
+    """
+    ends = [sum(other < rank + least for other in ranks) for rank in ranks]
+    return [
+        (start, end)
+        for start, end in enumerate(ends)
+        if end - start > 1 and (start == 0 or end > ends[start - 1])
+    ]
