@@ -367,7 +367,7 @@ def test_rows_are_found_whose_label_is_rare(here, address):
 
 def test_the_study_gives_the_same_numbers_on_a_cluster(tmp_path, address):
     small = ["--quick", "--runs", 1, "--no-report", "--scaling", "unit", "--datasets", "glass",
-             "--methods", "CBR_FIFO,Uni-Exp"]  # fmt: skip
+             "--methods", "CBR_FIFO,OAM_seq"]  # fmt: skip
     places = [["--backend", "dask", "--scheduler", address], ["--jobs", 1]]
     for number, place in enumerate(places):
         call("reproduce", *small, *place, "--out", tmp_path / str(number))
