@@ -63,9 +63,9 @@ def cross_validation(X: Any, y: Labels) -> list[Fold]:
 def choose(method: Method, folds: Sequence[Fold], grid: Grid, seed: int) -> Choice:
     """Choose the tuned parameter by its mean AUC over folds.
 
-    As long as the best value lies at an end of what has been tried, five powers of two beyond it
-    are tried, if the grid may be widened. A value with a fit that diverged or gave scores that
-    are not finite ranks last.
+    If the grid may be widened, five powers of two beyond an end are tried as long as the best
+    value lies there, and beyond both ends as long as all values are equal. A value with a fit
+    that diverged or gave scores that are not finite ranks last.
 
     Parameters
     ----------
@@ -84,13 +84,15 @@ def choose(method: Method, folds: Sequence[Fold], grid: Grid, seed: int) -> Choi
         The value, what was tried, and how many fits diverged.
     """
     aucs: dict[int, Floats] = {}
-    best, more = 0, list(grid.exponents)
+    means: dict[int, float] = {}
+    more = list(grid.exponents)
     while more:
         aucs |= held_out_aucs(method, folds, more, seed)
-        best = best_of({exponent: float(found.mean()) for exponent, found in aucs.items()})
-        more = grid.wider(aucs, best)
+        means = {exponent: float(found.mean()) for exponent, found in aucs.items()}
+        flat = max(means.values()) - min(means.values()) <= _ROUNDING
+        more = grid.wider(means, means if flat else [best_of(means)])
     diverged = sum(int(np.isneginf(found).sum()) for found in aucs.values())
-    return Choice(2.0**best, min(aucs), max(aucs), diverged)
+    return Choice(2.0 ** best_of(means), min(means), max(means), diverged)
 
 
 def best_of(means: dict[int, float]) -> int:

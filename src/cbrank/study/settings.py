@@ -36,15 +36,15 @@ class Grid(NamedTuple):
     exponents: tuple[int, ...]
     bound: int | None = None
 
-    def wider(self, tried: Collection[int], best: int) -> list[int]:
-        """Return what is to be tried next, in increasing order; nothing if `best` is inside.
+    def wider(self, tried: Collection[int], best: Collection[int]) -> list[int]:
+        """Return what is to be tried next, beyond the ends of `tried` that are among the best.
 
         Examples
         --------
         >>> grid = Grid((-2, -1, 0, 1, 2), bound=60)
-        >>> grid.wider(grid.exponents, -2)
+        >>> grid.wider(grid.exponents, [-2])
         [-7, -6, -5, -4, -3]
-        >>> grid.wider(grid.exponents, -1)
+        >>> grid.wider(grid.exponents, [-1])
         []
         """
         if self.bound is None:
@@ -52,8 +52,9 @@ class Grid(NamedTuple):
         gaps = [b - a for a, b in zip(self.exponents, self.exponents[1:], strict=False)] or [1]
         below = range(gaps[0], max(gaps[0], _AT_A_TIME) + 1, gaps[0])
         above = range(gaps[-1], max(gaps[-1], _AT_A_TIME) + 1, gaps[-1])
-        next_ones = [best - by for by in reversed(below)] * (best == min(tried))
-        next_ones += [best + by for by in above] * (best == max(tried))
+        low, high = min(tried), max(tried)
+        next_ones = [low - by for by in reversed(below)] * (low in best)
+        next_ones += [high + by for by in above] * (high in best)
         return [exponent for exponent in next_ones if abs(exponent) <= self.bound]
 
 
