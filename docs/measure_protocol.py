@@ -1,10 +1,10 @@
 """Print which reading of the paper's protocol its printed figures speak for (rows of unit length).
 
-    CBRANK_DATA=FOLDER python docs/measure_protocol.py docs/protocol > docs/_protocol_table.md
+    CBRANK_DATA=FOLDER python docs/measure_protocol.py RUNS > docs/_protocol_table.md
 
 Section 4.2 leaves open what exactly is cut to 8,000 rows (2,000 of text), and whether one fold of five or
-each is tested on. Every reading's runs are written to ``results.csv`` in the folder, and only those that are
-missing there are done. Choosing the parameter on the test fold is measured here and used nowhere.
+each is tested on. Every reading's runs are written to ``results.csv`` in the folder RUNS, and only those that
+are missing there are done. Choosing the parameter on the test fold is measured here and used nowhere.
 """
 
 import argparse
@@ -87,13 +87,13 @@ def exponent_of(outcome):
     return round(math.log2(outcome.choice.parameter))
 
 
-def plan(seeds, sets):
-    """List all runs."""
+def plan(seeds, sets, most):
+    """List all runs, at most so many of a data set with a seed."""
     return [
         (seed, dataset, method, run)
         for seed, dataset in product(seeds, sets)
         for kind in [datasets.info(dataset).table]
-        for run, method in product(range(RUNS[kind]), names("paper", kind=kind))
+        for run, method in product(range(min(most, RUNS[kind])), names("paper", kind=kind))
     ]
 
 
@@ -102,12 +102,17 @@ def results(path, tasks, jobs):
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(",".join(COLUMNS) + "\n", encoding="utf-8")
-    done = {(int(x["seed"]), x["dataset"], x["method"], int(x["run"])) for x in read(path)}
+    done = set(map(key_of, read(path)))
     calls = [task for task in tasks if task not in done]
     for lines in Workers(jobs).unordered(runs, calls):
         with path.open("a", encoding="utf-8", newline="") as file:
             csv.DictWriter(file, COLUMNS, lineterminator="\n").writerows(lines)
-    return read(path)
+    return [line for line in read(path) if key_of(line) in tasks]
+
+
+def key_of(line):
+    """Return the run that a line is of."""
+    return int(line["seed"]), line["dataset"], line["method"], int(line["run"])
 
 
 def read(path):
@@ -261,11 +266,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
+    parser.add_argument("--runs", type=int, default=max(RUNS.values()))
     parser.add_argument("--jobs", type=int, default=-1)
     parser.add_argument("--sets", nargs="+", default=[*LARGE, *SMALL])
     given = parser.parse_args()
     sets = [name for name in given.sets if name in datasets.available()]
-    found = Found(results(given.folder / "results.csv", plan(given.seeds, sets), given.jobs))
+    found = Found(
+        results(given.folder / "results.csv", plan(given.seeds, sets, given.runs), given.jobs)
+    )
     print("What is cut:\n")
     compare(found, LARGE, CUTS)
     each(found, LARGE, CUTS)
@@ -276,7 +284,10 @@ def main():
     each(found, SMALL, {"training": "cross-validation", "test": "the test fold"})
     print("Among equal mean AUCs the value nearest to 1, compared with the smallest:\n")
     ties(found)
-    print(f"cbrank {cbrank.__version__}, NumPy {np.__version__}.")
+    print(
+        f"At most {given.runs} runs with each of the seeds {given.seeds}; rows of unit length. "
+        f"cbrank {cbrank.__version__}, NumPy {np.__version__}."
+    )
 
 
 if __name__ == "__main__":

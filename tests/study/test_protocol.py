@@ -21,7 +21,7 @@ from cbrank.metrics import accuracy_at_operating_point, optimal_operating_point
 from cbrank.study import splits
 from cbrank.study.measures import auc
 from cbrank.study.protocol import evaluate
-from cbrank.study.selection import Choice, best_of, choose, cross_validation
+from cbrank.study.selection import Choice, best_of, choose, cross_validation, held_out_aucs
 from cbrank.study.settings import SCALINGS, Grid, Settings, quick
 from cbrank.study.sketch_grid import fit_steps
 from cbrank.study.splits import split
@@ -38,8 +38,8 @@ PLAIN = {
     ),
     "Batch LR": lambda C, seed: LogisticRegression(C=C, solver="newton-cholesky", max_iter=1000),
 }
-SETTINGS = Settings(seed=5, exponents=(-10, -6, -3, 0, 3, 10), benchmark_rows=400)
-NARROW = Settings(seed=5, exponents=(-1, 0, 1), bound=22, benchmark_rows=400)
+SETTINGS = Settings(5, exponents=(-10, -6, -2, 2, 6, 10), probes=(), bound=10, benchmark_rows=400)
+NARROW = Settings(seed=5, exponents=(-1, 0, 1), probes=(-12, 9), bound=22, benchmark_rows=400)
 
 
 def fitted(make, value, seed, X, y):
@@ -74,22 +74,20 @@ def plain_run(name, dataset, scaling, run, settings=SETTINGS):
             aucs.append(-np.inf if lost else roc_auc_score(y_train[held], scores))
         return float(np.mean(aucs))
 
-    means = {exponent: mean_auc(exponent) for exponent in settings.exponents}
-    while True:
+    more = settings.exponents if scaling == "unit" else settings.exponents + settings.probes
+    means = {}
+    while more:
+        means |= {exponent: mean_auc(exponent) for exponent in more if exponent not in means}
         nearest_first = sorted(means, key=lambda exponent: (abs(exponent), exponent))
         best = max(nearest_first, key=lambda exponent: round(means[exponent], 11))
         if np.isneginf(means[best]):
             best = min(means)
-        flat = max(means.values()) - min(means.values()) < 1e-12
-        new = []
-        if scaling != "unit" and (flat or best == min(means)):
-            new += [min(means) - by for by in range(1, 6)]
-        if scaling != "unit" and (flat or best == max(means)):
-            new += [max(means) + by for by in range(1, 6)]
-        new = [exponent for exponent in new if abs(exponent) <= settings.bound]
-        if not new:
-            break
-        means |= {exponent: mean_auc(exponent) for exponent in new}
+        more = []
+        if scaling == "none" and best - 1 not in means:
+            more += range(best - 5, best)
+        if scaling == "none" and best + 1 not in means:
+            more += range(best + 1, best + 6)
+        more = [exponent for exponent in more if abs(exponent) <= settings.bound]
     ranker = fitted(PLAIN[name], 2.0**best, seed, X_train, y_train)
     tried = min(means), max(means)
     return 2.0**best, tried, ranker, X_train, y_train, X_test, y_test
@@ -119,14 +117,13 @@ def test_a_run_is_the_plain_double_loop(name):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("name", ["CBR_FIFO", "OPAUC", "OAM_seq", "Uni-Exp", "Batch LR"])
-def test_in_other_scalings_the_grid_is_widened(name):
-    scaling = "standard" if name == "Batch LR" else "none"
-    choice = evaluate(METHODS[name], "german", scaling, 1, NARROW).choice
-    parameter, tried, *_ = plain_run(name, "german", scaling, 1, NARROW)
+@pytest.mark.parametrize("name", ["CBR_FIFO", "OPAUC", "OAM_seq", "Uni-Exp"])
+def test_in_other_scalings_the_best_has_neighbours(name):
+    choice = evaluate(METHODS[name], "german", "none", 1, NARROW).choice
+    parameter, tried, *_ = plain_run(name, "german", "none", 1, NARROW)
     assert (choice.parameter, choice.lowest, choice.highest) == (parameter, *tried)
     assert choice.lowest < np.log2(parameter) < choice.highest
-    assert choice.lowest < -1
+    assert np.log2(parameter) < -1
 
 
 def test_in_the_papers_scaling_the_grid_is_the_papers():
@@ -137,20 +134,25 @@ def test_in_the_papers_scaling_the_grid_is_the_papers():
 @pytest.mark.parametrize(
     ("exponents", "best", "expected"),
     [
-        (range(-10, 11), -10, range(-15, -10)),
-        (range(-10, 11), 10, range(11, 16)),
+        (range(-10, 11), -10, [-14, -13, -12, -11]),
+        (range(-10, 11), 10, [11, 12, 13, 14]),
         (range(-10, 11), 9, []),
+        (range(-10, 11), -20, [-25, -24, -23, -22, -21, -19, -18, -17, -16]),
+        (range(-10, 11), -15, [-19, -18, -17, -16, -14, -13, -12, -11]),
         (range(-10, 11, 4), 10, [14]),
-        ((-4, 0, 2), -4, [-8]),
-        ((-4, 0, 2), 2, [4, 6]),
+        (range(-10, 11, 5), -10, []),
         ((0,), 0, [-5, -4, -3, -2, -1, 1, 2, 3, 4, 5]),
     ],
 )
-def test_a_grid_is_widened_by_five_powers_in_its_own_steps(exponents, best, expected):
-    exponents = tuple(exponents)
-    assert Grid(exponents, 60).wider(exponents, [best]) == list(expected)
-    assert Grid(exponents).wider(exponents, [best]) == []
-    assert all(abs(x) <= 12 for x in Grid(exponents, 12).wider(exponents, [best]))
+def test_neighbours_of_the_best_are_tried(exponents, best, expected):
+    exponents, probes = tuple(exponents), (-20, -15, 15)
+    grid = Grid(exponents, probes, 60)
+    assert grid.first == sorted({*exponents, *probes})
+    assert grid.beside(best, grid.first) == expected
+    near = [exponent for exponent in expected if abs(exponent) <= 12]
+    assert Grid(exponents, probes, 12).beside(best, grid.first) == near
+    assert Grid(exponents, probes).first == list(exponents)
+    assert Grid(exponents, probes).beside(best, exponents) == []
 
 
 def test_among_equals_the_nearest_to_one_is_chosen():
@@ -159,12 +161,25 @@ def test_among_equals_the_nearest_to_one_is_chosen():
     assert best_of({-5: -np.inf, 0: -np.inf, 5: -np.inf}) == -5
 
 
-def test_where_all_values_are_equal_both_ends_are_widened():
+def test_a_plateau_does_not_lead_to_the_end():
     y = np.arange(30) % 2
     folds = cross_validation(np.c_[y, 1.0 - y], y)
-    choice = choose(METHODS["OAM_seq"], folds, Grid((-3, -2, -1), bound=12), 0)
-    assert choice == Choice(1.0, -12, 12, 0)
+    grid = Grid((-3, -2, -1), (-10,), 60)
+    assert choose(METHODS["OAM_seq"], folds, grid, 0) == Choice(1.0, -10, 4, 0)
     assert choose(METHODS["OAM_seq"], folds, Grid((-3, -2, -1)), 0) == Choice(0.5, -3, -1, 0)
+
+
+def test_a_better_value_beyond_a_plateau_is_found():
+    # Raw columns: the loss over the squared norm bounds every step, so C of 2^-10 and more are equal.
+    X, y = real("german", 600)
+    folds = cross_validation(X * 2.0**8, y)
+    grid = Settings().grid("none")
+    found = choose(METHODS["OAM_seq"], folds, grid, 0)
+    near = choose(METHODS["OAM_seq"], folds, grid._replace(probes=()), 0)
+    powers = [round(np.log2(choice.parameter)) for choice in (found, near)]
+    aucs = held_out_aucs(METHODS["OAM_seq"], folds, powers, 0)
+    assert powers[0] < -15 < -10 <= powers[1]
+    assert aucs[powers[0]].mean() > aucs[powers[1]].mean()
 
 
 def test_every_scaling_sees_the_same_rows():
@@ -226,7 +241,7 @@ def test_a_diverged_fit_ranks_last_and_is_counted():
         warnings.simplefilter("ignore", ConvergenceWarning)
         choice = choose(METHODS["OPAUC"], folds, Grid((-30, 10, 12)), seed=0)
         lost = choose(METHODS["OPAUC"], folds, Grid((10, 12)), seed=0)
-        found = choose(METHODS["OPAUC"], folds, Grid((10, 12), bound=60), seed=0)
+        found = choose(METHODS["OPAUC"], folds, Grid((10, 11), (-5,), bound=60), seed=0)
     assert choice == Choice(2.0**-30, -30, 12, 6)
     assert lost == Choice(2.0**10, 10, 12, 6)
     assert found.lowest < np.log2(found.parameter) < 0

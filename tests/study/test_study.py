@@ -71,7 +71,8 @@ def test_quick_settings():
     assert quick(3).rows("benchmark") == quick(3).rows("high-dimensional") == 1000
     assert Settings().exponents == tuple(range(-10, 11))
     assert Settings().grid("unit").bound is None
-    assert Settings().grid("standard") == Settings().grid("none") == (tuple(range(-10, 11)), 60)
+    assert Settings().grid("standard") == Settings().grid("none")
+    assert Settings().grid("none").first == [-30, -25, -20, -15, *range(-10, 11), 15, 20, 25, 30]
     assert (Settings().rows("benchmark"), Settings().rows("high-dimensional")) == (8000, 2000)
 
 

@@ -63,9 +63,8 @@ def cross_validation(X: Any, y: Labels) -> list[Fold]:
 def choose(method: Method, folds: Sequence[Fold], grid: Grid, seed: int) -> Choice:
     """Choose the tuned parameter by its mean AUC over folds.
 
-    If the grid may be widened, five powers of two beyond an end are tried as long as the best
-    value lies there, and beyond both ends as long as all values are equal. A value with a fit
-    that diverged or gave scores that are not finite ranks last.
+    If more than the paper's grid may be tried, values beside the best are, until its neighbours
+    were. A value with a fit that diverged or gave scores that are not finite ranks last.
 
     Parameters
     ----------
@@ -84,15 +83,13 @@ def choose(method: Method, folds: Sequence[Fold], grid: Grid, seed: int) -> Choi
         The value, what was tried, and how many fits diverged.
     """
     aucs: dict[int, Floats] = {}
-    means: dict[int, float] = {}
-    more = list(grid.exponents)
+    best, more = 0, grid.first
     while more:
         aucs |= held_out_aucs(method, folds, more, seed)
-        means = {exponent: float(found.mean()) for exponent, found in aucs.items()}
-        flat = max(means.values()) - min(means.values()) <= _ROUNDING
-        more = grid.wider(means, means if flat else [best_of(means)])
+        best = best_of({exponent: float(found.mean()) for exponent, found in aucs.items()})
+        more = grid.beside(best, aucs)
     diverged = sum(int(np.isneginf(found).sum()) for found in aucs.values())
-    return Choice(2.0 ** best_of(means), min(means), max(means), diverged)
+    return Choice(2.0**best, min(aucs), max(aucs), diverged)
 
 
 def best_of(means: dict[int, float]) -> int:

@@ -18,7 +18,7 @@ class StudyError(ValueError):
     """A study's folder holds files that a new session cannot continue."""
 
 
-_AT_A_TIME = 5  # powers of two by which a grid is widened
+_AT_A_TIME = 5  # powers of two that are tried together beside the best
 
 
 class Grid(NamedTuple):
@@ -27,35 +27,43 @@ class Grid(NamedTuple):
     Attributes
     ----------
     exponents : tuple of int
-        What is tried at first, in increasing order.
+        The paper's grid, evenly spaced.
+    probes : tuple of int
+        What else is tried at first: far from the grid, a method may be better again.
     bound : int or None
-        The largest size of an exponent that may be tried when the best value lies at an end; None
-        if the grid is not widened.
+        The largest size of an exponent that may be tried; None if nothing but `exponents` is.
     """
 
     exponents: tuple[int, ...]
+    probes: tuple[int, ...] = ()
     bound: int | None = None
 
-    def wider(self, tried: Collection[int], best: Collection[int]) -> list[int]:
-        """Return what is to be tried next, beyond the ends of `tried` that are among the best.
+    @property
+    def first(self) -> list[int]:
+        """What is tried at first, in increasing order."""
+        return sorted({*self.exponents, *(self.probes if self.bound else ())})
+
+    def beside(self, best: int, tried: Collection[int]) -> list[int]:
+        """Return what is to be tried next, in increasing order.
+
+        If a neighbour of the best exponent was not tried, it is, and with it all that are less
+        than five powers further on that side.
 
         Examples
         --------
-        >>> grid = Grid((-2, -1, 0, 1, 2), bound=60)
-        >>> grid.wider(grid.exponents, [-2])
-        [-7, -6, -5, -4, -3]
-        >>> grid.wider(grid.exponents, [-1])
+        >>> grid = Grid((-2, -1, 0, 1, 2), probes=(-6, 6), bound=60)
+        >>> grid.beside(-2, grid.first)
+        [-7, -5, -4, -3]
+        >>> grid.beside(-1, grid.first)
         []
         """
         if self.bound is None:
             return []
-        gaps = [b - a for a, b in zip(self.exponents, self.exponents[1:], strict=False)] or [1]
-        below = range(gaps[0], max(gaps[0], _AT_A_TIME) + 1, gaps[0])
-        above = range(gaps[-1], max(gaps[-1], _AT_A_TIME) + 1, gaps[-1])
-        low, high = min(tried), max(tried)
-        next_ones = [low - by for by in reversed(below)] * (low in best)
-        next_ones += [high + by for by in above] * (high in best)
-        return [exponent for exponent in next_ones if abs(exponent) <= self.bound]
+        step = self.exponents[1] - self.exponents[0] if len(self.exponents) > 1 else 1
+        away = range(step, max(step, _AT_A_TIME) + 1, step)
+        sides = [[best + side * by for by in away] for side in (-1, 1)]
+        wanted = {e for side in sides if side[0] not in tried for e in side if abs(e) <= self.bound}
+        return sorted(wanted - {*tried})
 
 
 @dataclass(frozen=True)
@@ -68,8 +76,10 @@ class Settings:
         Master seed.
     exponents : tuple of int
         The paper's grid of the tuned parameter, as powers of two.
+    probes : tuple of int
+        Powers of two that are tried beside it in other scalings than the paper's.
     bound : int
-        How far this grid may be widened in other scalings than the paper's.
+        How far one may go from there while better values are found.
     benchmark_rows, text_rows : int
         Most rows taken of a data set of the paper's Table 1 and Table 2.
     cut : {"training", "all"}
@@ -78,12 +88,13 @@ class Settings:
 
     Examples
     --------
-    >>> Settings(exponents=(-1, 0, 1)).grid("none")
-    Grid(exponents=(-1, 0, 1), bound=60)
+    >>> Settings(exponents=(-1, 0, 1)).grid("unit")
+    Grid(exponents=(-1, 0, 1), probes=(), bound=None)
     """
 
     seed: int = 0
     exponents: tuple[int, ...] = tuple(range(-10, 11))
+    probes: tuple[int, ...] = (-30, -25, -20, -15, 15, 20, 25, 30)
     bound: int = 60
     benchmark_rows: int = 8000
     text_rows: int = 2000
@@ -91,7 +102,9 @@ class Settings:
 
     def grid(self, scaling: Scaling) -> Grid:
         """Return the grid for rows of a scaling: in the paper's own it is the paper's."""
-        return Grid(self.exponents, None if scaling == "unit" else self.bound)
+        if scaling == "unit":
+            return Grid(self.exponents)
+        return Grid(self.exponents, self.probes, self.bound)
 
     def rows(self, table: Table) -> int:
         """Return the most rows taken of a data set of a table."""
@@ -110,9 +123,17 @@ class Settings:
 
     def as_json(self) -> dict[str, Any]:
         """Return the settings as JSON will give them back."""
-        return asdict(self) | {"exponents": list(self.exponents)}
+        lists = {"exponents": list(self.exponents), "probes": list(self.probes)}
+        return asdict(self) | lists
 
 
 def quick(seed: int, cut: Cut = "training") -> Settings:
     """Return settings for a first look: a coarser grid and fewer rows."""
-    return Settings(seed, tuple(range(-10, 11, 4)), benchmark_rows=1000, text_rows=1000, cut=cut)
+    return Settings(
+        seed,
+        tuple(range(-10, 11, 4)),
+        probes=(-26, -18, 18, 26),
+        benchmark_rows=1000,
+        text_rows=1000,
+        cut=cut,
+    )

@@ -271,8 +271,9 @@ def _protocol(study: Study) -> list[str]:
         "3-fold cross-validation on the training rows, by mean AUC, among equals the value nearest "
         f"to 1, from {plural(len(powers), 'power')} of two from 2^{min(powers)} to "
         f"2^{max(powers)}; then one fit on all training rows, timed alone. With standardised and "
-        "raw columns, this grid is widened by five powers of two at a time while the best value "
-        f"lies at an end, up to 2^±{settings.get('bound', 60)}."
+        "raw columns, some values far from this grid are tried as well, and then those beside the "
+        "best, five powers of two at a time and up to "
+        f"2^±{settings.get('bound', 60)}, until both its neighbours were tried."
     )
     measures = (
         "AUC is the area under the ROC curve of the test rows. Accuracy at OPTROC is that at the "

@@ -97,8 +97,8 @@ def edge_table(study: Study) -> Table:
         key="edges",
         title="Choices at an end of the grid",
         note="Runs whose chosen parameter is the lowest or the highest that was tried. With rows "
-        "of unit length the grid is the paper's; otherwise it was widened while the best value "
-        "was at its end. Batch LR has standardised columns on benchmark data sets.",
+        "of unit length the grid is the paper's; otherwise more was tried until the best value had "
+        "neighbours, up to a bound. Batch LR has standardised columns on benchmark data sets.",
         corner="Method",
         columns=tuple(scaling_name(scaling).capitalize() for scaling in scalings),
         rows=tuple(Row(m, tuple(_edge_cell(known, m, s) for s in scalings)) for m in methods),
