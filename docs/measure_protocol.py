@@ -185,14 +185,17 @@ def pair(score):
 
 
 def compare(found, sets, readings):
-    """Print how well each reading goes with the paper's figures, by set."""
+    """Print how well each reading goes with the paper's figures, by set.
+
+    The log-probability is that of the paper's printed deviations, if its runs are as ours.
+    """
     rows = []
     for name in (*sets, "all"):
         cells = found.cells(sets if name == "all" else [name])
         for reading, words in readings.items() if cells else ():
             beside = [(found.score(cell, reading), found.paper[cell]) for cell in cells]
             z = [abs(Gap("", "", ours, paper).z) for ours, paper in beside]
-            spread = [np.sqrt(np.mean([s.deviation**2 for s in side])) for side in zip(*beside)]  # noqa: B905
+            spread = [np.median([s.deviation for s in side]) for side in zip(*beside, strict=True)]
             rows.append(
                 (
                     name, words, f"{spread[0]:.4f}", f"{spread[1]:.4f}",
@@ -200,7 +203,7 @@ def compare(found, sets, readings):
                     f"{sum(value <= 2 for value in z)} of {len(z)}", f"{np.median(z):.2f}",
                 )
             )  # fmt: skip
-    header = ("data set", "reading", "deviation", "the paper's", "its log-probability",
+    header = ("data set", "reading", "median deviation", "the paper's", "its log-probability",
               "means within 2 s.e.", "median z")  # fmt: skip
     show(header, rows)
 
