@@ -123,6 +123,20 @@ def test_ranks_leave_out_what_is_not_complete(tmp_path):
     assert "AdaOAM" not in ranks.ranks
 
 
+def test_choices_at_an_end_of_the_grid_are_counted(tmp_path):
+    ends = {"lowest": -15, "highest": 10}
+    powers = [-15, -14, 10, 9]
+    lines = [
+        result("glass", "none", "OPAUC", run, parameter=2.0**power, **ends)
+        for run, power in enumerate(powers)
+    ]
+    lines += [result("glass", "unit", "OPAUC", run) for run in range(3)]
+    report.write(write_study(tmp_path, lines, curves=False))
+    assert _row(tmp_path, "edges", "OPAUC") == ["OPAUC", "0 of 3, 0.0 %", "2 of 4, 50.0 %"]
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "between 2^-15 and 2^10" in page
+
+
 def test_samples_and_missing_runs_are_told(folder):
     row = _row(folder, "table-5-unit", "sector †")
     assert row[1].startswith("**0.931**")
@@ -230,7 +244,13 @@ def test_partial_results(tmp_path, keep):
 
 @pytest.mark.slow
 def test_numbers_may_be_missing(tmp_path):
-    blank = {"accuracy_held": "", "parameter": "", "fit_seconds": "", "tune_seconds": ""}
+    blank = {
+        "accuracy_held": "",
+        "parameter": "",
+        "lowest": "",
+        "fit_seconds": "",
+        "tune_seconds": "",
+    }
     write_study(tmp_path, [line | blank for line in study(scalings=("unit",))], curves=False)
     page = report.write(tmp_path).read_text(encoding="utf-8")
     assert "Accuracy in use" not in page

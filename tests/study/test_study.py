@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -65,9 +66,13 @@ def test_the_full_plan_is_the_papers():
 
 
 def test_quick_settings():
-    assert [np.log2(value) for value in quick(3).grid] == [-10, -6, -2, 2, 6, 10]
+    assert quick(3).exponents == (-10, -6, -2, 2, 6, 10)
+    assert quick(3, "all").cut == "all"
     assert quick(3).rows("benchmark") == quick(3).rows("high-dimensional") == 1000
-    assert [np.log2(value) for value in Settings().grid] == list(range(-10, 11))
+    assert Settings().exponents == tuple(range(-10, 11))
+    assert Settings().grid("unit").bound is None
+    assert Settings().grid("standard") == Settings().grid("none")
+    assert Settings().grid("none").first == [-30, -25, -20, -15, *range(-10, 11), 15, 20, 25, 30]
     assert (Settings().rows("benchmark"), Settings().rows("high-dimensional")) == (8000, 2000)
 
 
@@ -89,9 +94,14 @@ def test_the_table_has_a_line_for_each_task_in_order(finished):
     assert found == [task[1:] for task in TASKS]
     first = lines[0]
     assert (first["status"], first["error"], first["sample"]) == ("ok", "", "0")
-    assert int(first["train_rows"]) + int(first["test_rows"]) == 200
+    assert (int(first["train_rows"]), int(first["test_rows"])) == (172, 42)
     assert float(first["positives"]) == 70 / 214
-    assert float(first["parameter"]) in SETTINGS.grid
+    assert np.log2(float(first["parameter"])) in SETTINGS.exponents
+    for line in lines:
+        if line["scaling"] == "unit" and line["method"] != "Batch LR":
+            assert (line["lowest"], line["highest"]) == ("-6", "0")
+        else:
+            assert int(line["lowest"]) < np.log2(float(line["parameter"])) < int(line["highest"])
     assert int(first["seed"]) == SETTINGS.run_seed("glass", 0)
 
 
@@ -118,11 +128,11 @@ def test_curves_are_progressive_aucs(finished):
     assert len(curves) == 8
     points = curves["vehicle", "unit", "CBR_FIFO"]
     ends, aucs = zip(*points, strict=True)
-    assert list(ends) == [64, 96, 128, 160]  # the first block has no weights to be ranked by
+    assert list(ends) == [64, 96, 128, 160, 192]  # the first block has no weights to be ranked by
     rows = split("vehicle", 0, "unit", SETTINGS)
     ranker = methods.METHODS["CBR_FIFO"].new(StudyRun(finished, SETTINGS).parameter(TASKS[12]), 0)
     measured, weights = [], []
-    for begin in range(0, 160, 32):
+    for begin in range(0, 192, 32):
         block = slice(begin, begin + 32)
         if begin:
             measured.append(roc_auc_score(rows.y[block], ranker.decision_function(rows.X[block])))
@@ -166,9 +176,10 @@ def test_what_is_done_is_not_done_again(finished):
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
-        (Settings(1, SETTINGS.exponents, 200), "seed"),
-        (Settings(0, (-6, 1), 200), "exponents"),
-        (Settings(0, SETTINGS.exponents, 100), "benchmark_rows"),
+        (replace(SETTINGS, seed=1), "seed"),
+        (replace(SETTINGS, exponents=(-6, 1)), "exponents"),
+        (replace(SETTINGS, benchmark_rows=100), "benchmark_rows"),
+        (replace(SETTINGS, cut="all", bound=30), "bound, cut"),
     ],
 )
 def test_results_of_other_settings_are_refused(finished, settings, named):
@@ -219,7 +230,7 @@ def test_numbers_do_not_depend_on_what_else_is_run(finished, tmp_path):
 
 
 def test_another_seed_gives_other_numbers(finished, tmp_path):
-    study_in(tmp_path, TASKS[:1], Settings(1, SETTINGS.exponents, 200))
+    study_in(tmp_path, TASKS[:1], replace(SETTINGS, seed=1))
     assert table(tmp_path)[0][0]["seed"] != table(finished)[0][0]["seed"]
 
 

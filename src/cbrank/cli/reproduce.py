@@ -11,7 +11,7 @@ import click
 from cbrank import methods
 from cbrank.cli.options import scheduler, several
 from cbrank.cli.progress import follow
-from cbrank.study.settings import SCALINGS, Scaling, Settings, quick
+from cbrank.study.settings import CUTS, SCALINGS, Cut, Scaling, Settings, quick
 
 if TYPE_CHECKING:
     from cbrank.study.runner import StudyRun
@@ -38,6 +38,13 @@ def _scaling(name: str) -> Scaling:
 @several("--scaling", _scaling, "unit, standard or none; else all three, and unit for text.")
 @click.option("--rivals/--no-rivals", help=f"Also run {', '.join(methods.names('rival'))}.")
 @click.option("--quick", is_flag=True, help="2 runs, a coarse grid, at most 1000 rows.")
+@click.option(
+    "--cut",
+    type=click.Choice(CUTS),
+    default="training",
+    show_default=True,
+    help="What is cut to 8000 rows (2000 of text): the training rows, or all before the split.",
+)
 @click.option("--seed", default=0, show_default=True, help="Master seed.")
 @click.option("--jobs", type=click.IntRange(1), help="Processes; else one on each core.")
 @click.option("--backend", default="loky", show_default=True, help="Where joblib runs the tasks.")
@@ -51,7 +58,7 @@ def _scaling(name: str) -> Scaling:
 )
 @click.option("--fresh", is_flag=True, help="Start anew: remove the results in the folder.")
 @click.option("--report/--no-report", default=True, help="Write the page with tables and figures.")
-def command(out: Path, seed: int, fresh: bool, report: bool, **options: Any) -> None:
+def command(out: Path, seed: int, cut: Cut, fresh: bool, report: bool, **options: Any) -> None:
     """Run the paper's study and write its tables, figures and report.
 
     Finished tasks are kept in the folder, so the same command goes on where an interrupted one
@@ -61,7 +68,8 @@ def command(out: Path, seed: int, fresh: bool, report: bool, **options: Any) -> 
     try:
         if report:
             _say_what_is_left_out()
-        study = _run(out, quick(seed) if options["quick"] else Settings(seed), fresh, options)
+        settings = quick(seed, cut) if options["quick"] else Settings(seed, cut=cut)
+        study = _run(out, settings, fresh, options)
         _show(study, report)
     except KeyboardInterrupt:
         click.echo(f"\nInterrupted: {same} goes on from here.", err=True)

@@ -1,10 +1,11 @@
-"""One run of one method: model selection, the final fit and its measures (section 4.2).
+"""One run of one method: its rows, model selection, the final fit and its measures (section 4.2).
 
 The rows of the first run make its learning curve, too.
 """
 
 import time
 import warnings
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -12,50 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import StratifiedKFold
 from threadpoolctl import threadpool_limits
 
 from cbrank import datasets
 from cbrank.methods import METHODS, Method
 from cbrank.metrics import optimal_operating_point
 from cbrank.study.curves import Point
-from cbrank.study.measures import Measures, auc, measure
-from cbrank.study.settings import Scaling, Settings
-from cbrank.study.sketch_grid import fit_steps
+from cbrank.study.measures import Measures, measure
+from cbrank.study.selection import Choice, Fold, choose, cross_validation
+from cbrank.study.settings import Grid, Scaling, Settings
 from cbrank.study.splits import Split, split
 from cbrank.study.tasks import Task
 
-Floats = NDArray[np.float64]
-Labels = NDArray[np.int64]
-
-_FOLDS = 3  # the paper's
-_WORST = -np.inf  # AUC of a value whose fit diverged, so that it ranks last
-
 _POINTS = 25  # of a curve: enough for its shape, few enough for one file of all curves
-
-
-class Fold(NamedTuple):
-    """A fold of cross-validation: rows to fit and rows held out."""
-
-    X: Any
-    y: Labels
-    X_test: Any
-    y_test: Labels
-
-
-class Choice(NamedTuple):
-    """What cross-validation chose.
-
-    Attributes
-    ----------
-    parameter : float
-        The value of the grid with the best mean AUC, the smallest among equals.
-    diverged : int
-        How many of the fits, folds times values, diverged.
-    """
-
-    parameter: float
-    diverged: int
 
 
 class Outcome(NamedTuple):
@@ -100,74 +70,26 @@ def evaluate(
     >>> outcome.measures.auc > 0.5
     True
     """
-    seed = settings.run_seed(dataset, run)
-    rows = split(dataset, run, _scaling(method, dataset, scaling), settings)
+    scaling = _scaling(method, dataset, scaling)
+    rows = split(dataset, run, scaling, settings)
+    return learn(method, rows, settings.grid(scaling), settings.run_seed(dataset, run))
+
+
+def learn(
+    method: Method, rows: Split, grid: Grid, seed: int, folds: Sequence[Fold] | None = None
+) -> Outcome:
+    """Choose the tuned parameter, fit once and measure; `folds` replace the paper's three."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         _warm_up(method.name, issparse(rows.X))
         started = time.perf_counter()
-        choice = choose(method, rows.X, rows.y, settings.grid, seed)
+        choice = choose(method, folds or cross_validation(rows.X, rows.y), grid, seed)
         tuned = time.perf_counter()
         ranker = method.new(choice.parameter, seed).fit(rows.X, rows.y)
         fitted = time.perf_counter()
     threshold = optimal_operating_point(rows.y, ranker.decision_function(rows.X)).threshold
     measures = measure(rows.y_test, ranker.decision_function(rows.X_test), threshold)
     return Outcome(measures, choice, tuned - started, fitted - tuned, rows)
-
-
-def choose(method: Method, X: Any, y: Labels, grid: list[float], seed: int) -> Choice:
-    """Choose the tuned parameter by cross-validation.
-
-    The folds are stratified, so that each has both classes, and keep the order of the rows. A
-    value with a fit that diverged or gave scores that are not finite ranks last.
-
-    Parameters
-    ----------
-    method : Method
-        What learns.
-    X : {ndarray, csr_array} of shape (n_samples, n_features)
-        The training part.
-    y : ndarray of shape (n_samples,)
-        1 for a positive row, 0 for a negative one.
-    grid : list of float
-        Values to choose from, in increasing order.
-    seed : int
-        Seed of every fit.
-
-    Returns
-    -------
-    Choice
-        The value, and how many fits diverged.
-    """
-    if np.bincount(y, minlength=2).min() < _FOLDS:
-        raise ValueError(f"cross-validation needs {_FOLDS} training rows of each class.")
-    aucs = np.array(
-        [
-            _held_out_aucs(method, Fold(X[fit], y[fit], X[held], y[held]), grid, seed)
-            for fit, held in StratifiedKFold(_FOLDS).split(X, y)
-        ]
-    )
-    return Choice(grid[int(aucs.mean(axis=0).argmax())], int(np.isneginf(aucs).sum()))
-
-
-def _held_out_aucs(method: Method, fold: Fold, grid: list[float], seed: int) -> list[float]:
-    ranker = method.new(grid[0], seed)
-    if getattr(ranker, "rank", None):
-        W, diverged = fit_steps(ranker, fold.X, fold.y, grid)
-        return [
-            _held_out_auc(fold, scores, lost)
-            for scores, lost in zip((fold.X_test @ W).T, diverged, strict=True)
-        ]
-    return [_plain_auc(method.new(value, seed), fold) for value in grid]
-
-
-def _plain_auc(ranker: Any, fold: Fold) -> float:
-    scores = ranker.fit(fold.X, fold.y).decision_function(fold.X_test)
-    return _held_out_auc(fold, scores, ranker.diverged_)
-
-
-def _held_out_auc(fold: Fold, scores: Floats, diverged: bool) -> float:
-    return _WORST if diverged or not np.isfinite(scores).all() else auc(fold.y_test, scores)
 
 
 def _scaling(method: Method, dataset: str, scaling: Scaling) -> Scaling:

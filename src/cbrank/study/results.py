@@ -17,8 +17,8 @@ from cbrank.study.tasks import Task, place
 
 COLUMNS = (
     "table", "dataset", "scaling", "method", "run", "seed", "auc", "accuracy", "accuracy_held",
-    "balanced_held", "parameter", "tune_seconds", "fit_seconds", "train_rows", "test_rows",
-    "features", "positives", "sample", "diverged", "status", "error",
+    "balanced_held", "parameter", "lowest", "highest", "tune_seconds", "fit_seconds",
+    "train_rows", "test_rows", "features", "positives", "sample", "diverged", "status", "error",
 )  # fmt: skip
 
 Line = dict[str, str]
@@ -156,6 +156,8 @@ class Result:
     accuracy_held: float
     balanced_held: float
     parameter: float
+    lowest: float
+    highest: float
     tune_seconds: float
     fit_seconds: float
     train_rows: float

@@ -13,6 +13,8 @@ from cbrank.study.settings import Scaling, Settings
 
 Labels = NDArray[np.int64]
 
+_FOLDS = 5  # the paper's
+
 
 class Split(NamedTuple):
     """Rows to learn from, in stream order, and rows to test on."""
@@ -24,11 +26,12 @@ class Split(NamedTuple):
     facts: datasets.Facts
 
 
-def split(dataset: str, run: int, scaling: Scaling, settings: Settings) -> Split:
+def split(dataset: str, run: int, scaling: Scaling, settings: Settings, fold: int = -1) -> Split:
     """Draw the rows of a run.
 
-    The data set is permuted and cut to the most rows that its table allows. These are five
-    folds: the last is tested on, the four before it are learned from, in the permuted order.
+    The data set is permuted and divided into five folds. One is tested on, the four others are
+    learned from, in the permuted order and at most as many rows of them as the table allows.
+    `settings.cut` may say that all rows are cut to as many before they are divided.
 
     Parameters
     ----------
@@ -40,7 +43,9 @@ def split(dataset: str, run: int, scaling: Scaling, settings: Settings) -> Split
         Rows of Euclidean norm 1; columns of mean 0 and deviation 1 over the training part
         (sparse columns keep their mean); or nothing.
     settings : Settings
-        Seed and sizes.
+        Seed, sizes and what they are sizes of.
+    fold : int, default=-1
+        The place of the fold that is tested on, by default the last.
 
     Returns
     -------
@@ -61,13 +66,21 @@ def split(dataset: str, run: int, scaling: Scaling, settings: Settings) -> Split
     """
     X, y, facts = _load(dataset)
     order = np.random.RandomState(settings.run_seed(dataset, run)).permutation(len(y))
-    order = order[: settings.rows(datasets.info(dataset).table)]
-    train, test = np.split(order, [len(order) - len(order) // 5])
+    most = settings.rows(datasets.info(dataset).table)
+    train, test = _divided(order[:most] if settings.cut == "all" else order, fold)
+    train = train[:most]
     for part, rows in {"training part": train, "test fold": test}.items():
         if len(np.unique(y[rows])) < 2:
             raise ValueError(f"the {part} of run {run} of {dataset} lacks one of the classes.")
     X_train, X_test = _occupied(*_scaled(X[train], X[test], scaling))
     return Split(X_train, y[train], X_test, y[test], facts)
+
+
+def _divided(order: Labels, fold: int) -> tuple[Labels, Labels]:
+    """Take a fold out of the rows; up to four that are left over are never tested on."""
+    places = np.arange(len(order) - len(order) // _FOLDS * _FOLDS, len(order))
+    test = np.split(places, _FOLDS)[fold]
+    return np.delete(order, test), order[test]
 
 
 @lru_cache(maxsize=2)

@@ -33,6 +33,7 @@ from cbrank.study.report.study import Study
 from cbrank.study.report.summary_tables import ceiling_table, distances, overview
 from cbrank.study.report.tuning_tables import (
     diverged_table,
+    edge_table,
     parameter_table,
     time_spent,
     time_table,
@@ -215,9 +216,11 @@ def _parameter_section(material: Material) -> Section | None:
     """Show the parameters chosen."""
     tables = [parameter_table(material.study, *case) for case in material.study.cases()]
     tables = [table for table in tables if table.rows]
-    tables += [table for table in [diverged_table(material.study)] if table.rows]
+    others = [edge_table(material.study), diverged_table(material.study)] if tables else []
+    tables += [table for table in others if table.rows]
     intro = (
-        "Bars show how often each power of two was chosen, from the grid's lowest to its highest."
+        "Bars show how often each power of two was chosen; those of a table have the same axis, "
+        "which holds the paper's grid and all that was chosen."
     )
     return Section("parameters", "Parameters chosen", [intro, *tables]) if tables else None
 
@@ -256,13 +259,21 @@ def _protocol(study: Study) -> list[str]:
     powers = settings.get("exponents") or range(-10, 11)
     runs = {kind: _runs(study, kind) for kind in study.kinds()}
     counts = listed([f"{plural(count, 'run')} on {kind} data sets" for kind, count in runs.items()])
+    most = f"at most {dense:,} rows ({text:,} of a high-dimensional data set)"
+    parts = (
+        f"keeps {most}, trains on four fifths of them and tests on one fifth"
+        if settings.get("cut") == "all"
+        else f"trains on {most} of four fifths and tests on the whole last fifth"
+    )
     rows = (
-        f"At most {counts}. Each run shuffles a data set, keeps at most {dense:,} rows "
-        f"({text:,} of a high-dimensional one), trains on four fifths and tests on one fifth; all "
+        f"At most {counts}. Each run shuffles a data set, {parts}; all "
         "methods and scalings see the same rows in the same order. The parameter is chosen by "
-        "3-fold cross-validation on the training rows, by mean AUC, "
-        f"{plural(len(powers), 'power')} of two from 2^{min(powers)} to 2^{max(powers)}; then one "
-        "fit on all training rows, timed alone."
+        "3-fold cross-validation on the training rows, by mean AUC, among equals the value nearest "
+        f"to 1, from {plural(len(powers), 'power')} of two from 2^{min(powers)} to "
+        f"2^{max(powers)}; then one fit on all training rows, timed alone. With standardised and "
+        "raw columns, some values far from this grid are tried as well, and then those beside the "
+        "best, five powers of two at a time and up to "
+        f"2^±{settings.get('bound', 60)}, until both its neighbours were tried."
     )
     measures = (
         "AUC is the area under the ROC curve of the test rows. Accuracy at OPTROC is that at the "

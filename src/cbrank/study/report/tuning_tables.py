@@ -1,4 +1,4 @@
-"""What the study chose and what it cost: parameters, fits that diverged, and time by method."""
+"""What the study chose and what it cost: parameters, edges, fits that diverged, and time."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,10 +10,11 @@ from cbrank.datasets import registry
 from cbrank.datasets.entry import Table as Kind
 from cbrank.study.report.names import in_order, ordered_methods, plural, scaling_name
 from cbrank.study.report.study import Study
+from cbrank.study.results import Result
 from cbrank.tables import ABSENT, Cell, Row, Table, number
 
-_LOWEST, _HIGHEST = -10, 10  # the paper's grid, as powers of two
-_STEP, _HEIGHT = 4, 14  # pixels from bar to bar, and of the highest bar
+_PAPER = -10, 10  # the ends of the paper's grid, as powers of two
+_WIDTH, _HEIGHT = 84, 14  # pixels of all bars, and of the highest bar
 
 
 def parameter_table(study: Study, kind: Kind, scaling: str) -> Table:
@@ -40,6 +41,8 @@ def parameter_table(study: Study, kind: Kind, scaling: str) -> Table:
             chosen.setdefault(key, []).append(log2(result.parameter))
     methods = ordered_methods({method for _, method in chosen}, kind)
     rows = in_order({dataset for dataset, _ in chosen}, registry.names())
+    every = [*_PAPER, *(round(power) for powers in chosen.values() for power in powers)]
+    ends = min(every), max(every)
     return Table(
         key=f"parameters-{kind}-{scaling}",
         title=f"Parameter chosen, {kind}, {scaling_name(scaling)}",
@@ -48,39 +51,67 @@ def parameter_table(study: Study, kind: Kind, scaling: str) -> Table:
         corner="Data set",
         columns=tuple(methods),
         rows=tuple(
-            Row(d, tuple(_parameter_cell(chosen.get((d, m), [])) for m in methods)) for d in rows
+            Row(d, tuple(_parameter_cell(chosen.get((d, m), []), ends) for m in methods))
+            for d in rows
         ),
     )
 
 
-def _parameter_cell(powers: Sequence[float]) -> Cell:
+def _parameter_cell(powers: Sequence[float], ends: tuple[int, int]) -> Cell:
     if not powers:
         return Cell(text=ABSENT)
     middle, low, high = (_power(f(powers)) for f in (median_low, min, max))
     text = f"{middle} [{low}, {high}]" if low != high else middle
-    return Cell(text=text, value=median_low(powers), picture=_strip(powers))
+    return Cell(text=text, value=median_low(powers), picture=_strip(powers, ends))
 
 
 def _power(power: float) -> str:
     return f"{power:.3g}".replace("-", "−")  # noqa: RUF001
 
 
-def _strip(powers: Sequence[float]) -> str:
+def _strip(powers: Sequence[float], ends: tuple[int, int]) -> str:
     """Draw a bar for each power of two, as high as its share of the runs."""
-    low, high = min(_LOWEST, *map(round, powers)), max(_HIGHEST, *map(round, powers))
+    low, high = ends
+    step = _WIDTH / (high - low + 1)
     counts = Counter(round(power) for power in powers)
     bars = "".join(
-        f'<rect x="{(power - low) * _STEP}" y="{_HEIGHT - tall:g}" width="3" height="{tall:g}"/>'
+        f'<rect x="{(power - low) * step:g}" y="{_HEIGHT - tall:g}" width="{0.75 * step:g}" '
+        f'height="{tall:g}"/>'
         for power, count in sorted(counts.items())
         for tall in [round(2 + (_HEIGHT - 2) * count / max(counts.values()), 1)]
     )
-    width = (high - low + 1) * _STEP
     label = f"{plural(len(powers), 'run')} between 2^{low} and 2^{high}"
     return (
-        f'<svg class="strip" viewBox="0 0 {width} {_HEIGHT + 1}" width="{width}" '
+        f'<svg class="strip" viewBox="0 0 {_WIDTH} {_HEIGHT + 1}" width="{_WIDTH}" '
         f'height="{_HEIGHT + 1}" role="img" aria-label="{label}">'
-        f'<rect class="ground" y="{_HEIGHT}" width="{width}" height="1"/>{bars}</svg>'
+        f'<rect class="ground" y="{_HEIGHT}" width="{_WIDTH}" height="1"/>{bars}</svg>'
     )
+
+
+def edge_table(study: Study) -> Table:
+    """Show how many choices lie at an end of what was tried; without rows if none is known."""
+    scalings = study.scalings()
+    known = [result for result in study.results if isfinite(result.lowest) and result.parameter > 0]
+    methods = ordered_methods({result.method for result in known})
+    return Table(
+        key="edges",
+        title="Choices at an end of the grid",
+        note="Runs whose chosen parameter is the lowest or the highest that was tried. With rows "
+        "of unit length the grid is the paper's; otherwise more was tried until the best value had "
+        "neighbours, up to a bound. Batch LR has standardised columns on benchmark data sets.",
+        corner="Method",
+        columns=tuple(scaling_name(scaling).capitalize() for scaling in scalings),
+        rows=tuple(Row(m, tuple(_edge_cell(known, m, s) for s in scalings)) for m in methods),
+    )
+
+
+def _edge_cell(known: Sequence[Result], method: str, scaling: str) -> Cell:
+    own = [result for result in known if (result.method, result.scaling) == (method, scaling)]
+    if not own:
+        return Cell(text=ABSENT)
+    at_edge = sum(log2(r.parameter) in {r.lowest, r.highest} for r in own)
+    share = at_edge / len(own)
+    return Cell(text=f"{at_edge} of {len(own)}, {100 * share:.1f} %", value=share)
 
 
 def diverged_table(study: Study) -> Table:
