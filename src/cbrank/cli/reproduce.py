@@ -38,6 +38,7 @@ def _scaling(name: str) -> Scaling:
 @several("--scaling", _scaling, "unit, standard or none; else all three, and unit for text.")
 @click.option("--rivals/--no-rivals", help=f"Also run {', '.join(methods.names('rival'))}.")
 @click.option("--quick", is_flag=True, help="2 runs, a coarse grid, at most 1000 rows.")
+@click.option("--times", is_flag=True, help="Then time the kernels; nothing else should run.")
 @click.option("--seed", default=0, show_default=True, help="Master seed.")
 @click.option("--jobs", type=click.IntRange(1), help="Processes; else one on each core.")
 @click.option("--backend", default="loky", show_default=True, help="Where joblib runs the tasks.")
@@ -89,6 +90,9 @@ def _run(out: Path, settings: Settings, fresh: bool, options: dict[str, Any]) ->
         curves = study.curves_of(tasks)
         lengths = {task: amounts[task] for task in curves}
         follow("Learning curves", study.draw(curves, workers), lengths)
+        timed = study.timed(tasks) if options["times"] else []
+        if timed:
+            follow("Times", study.time(timed), {task: amounts[task] for task in timed})
     study.record.finish()
     return study
 
