@@ -1,8 +1,8 @@
 """How long the compiled kernels take to learn the rows of a study's runs.
 
 What is timed is one call of a method's kernel for all training rows of a run, with the parameter that the study
-chose: for each row its buffering, the pairs or the step and, as in every kernel, two scores of the row before it
-is learned from, which cost as much as reading it twice. Checks of input, measures of the stream,
+chose: for each row its buffering, the pairs or the step and, in all kernels alike, its scores before it
+is learned from, a few sums over its columns. Checks of input, measures of the stream,
 probabilities and the threshold are no part of it. A fit begins from an empty model, in this process and one
 thread; the fits of a run's methods take turns, and the shortest time counts, so that no compilation is in it.
 """

@@ -11,8 +11,9 @@ from cbrank.tables import Cell, Row, Table, fixed, number
 
 MEASURED = (
     "One call of a method's compiled kernel for all training rows, in one thread, with the chosen "
-    "parameter: no checks of input, no probabilities, no threshold, no tuning. As in every kernel, each "
-    "row is scored twice before it is learned from, which counts most for the fastest. The plain loops "
+    "parameter: no checks of input, no probabilities, no threshold, no tuning. In all kernels alike, each "
+    "row is also scored before it is learned from, and the call itself takes time, which counts most for "
+    "the fastest methods and the smallest data sets. The plain loops "
     "compute CBR_FIFO and CBR-diag_FIFO pair by pair as the paper writes them, compiled alike, without "
     "what the kernels skip or do for several pairs at once: beside them, one can tell the algorithm "
     "from its optimisation. The paper used MATLAB on another machine and shows times as pictures "
