@@ -38,7 +38,6 @@ def _scaling(name: str) -> Scaling:
 @several("--scaling", _scaling, "unit, standard or none; else all three, and unit for text.")
 @click.option("--rivals/--no-rivals", help=f"Also run {', '.join(methods.names('rival'))}.")
 @click.option("--quick", is_flag=True, help="2 runs, a coarse grid, at most 1000 rows.")
-@click.option("--times", is_flag=True, help="Then time the kernels; nothing else should run.")
 @click.option("--seed", default=0, show_default=True, help="Master seed.")
 @click.option("--jobs", type=click.IntRange(1), help="Processes; else one on each core.")
 @click.option("--backend", default="loky", show_default=True, help="Where joblib runs the tasks.")
@@ -51,6 +50,7 @@ def _scaling(name: str) -> Scaling:
     help="Folder of the results; a study found there goes on.",
 )
 @click.option("--fresh", is_flag=True, help="Start anew: remove the results in the folder.")
+@click.option("--times", is_flag=True, help="Then time the kernels; nothing else should run.")
 @click.option("--report/--no-report", default=True, help="Write the page with tables and figures.")
 def command(out: Path, seed: int, fresh: bool, report: bool, **options: Any) -> None:
     """Run the paper's study and write its tables, figures and report.
