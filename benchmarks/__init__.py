@@ -4,7 +4,7 @@
 installed package.
 
 * ``peers``: the learners that are compared, a class for each library and a line for each peer
-* ``plain_loop``: the paper's algorithm as a naive compiled loop, the baseline of the fast sweeps
+* ``plain_loop``: the paper's algorithm as a naive compiled loop, as a peer
 * ``workloads``: the data that they learn from, an entry each
 * ``processes``: fresh processes with one thread, and how time and memory are taken in them
 * ``limits``, ``roofline``: how fast the machine multiplies, loads and stores, and what that allows

@@ -1,84 +1,16 @@
-"""`cbrank.paper` as a naive compiled loop, the baseline that the fast sweeps are compared with.
+"""The paper's algorithm as a naive compiled loop, the baseline that the fast sweeps are compared with."""
 
-For each pair in turn: z, Sigma z by two loops, the step, the rank-one update. Nothing is kept from
-one pair to the next and no pair is skipped early. The compiler's options are those of the kernels.
-"""
+from typing import Any
 
-from typing import Any, NamedTuple
-
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from benchmarks.peers import CLASSES, Learner, has_learned
-from cbrank import CBRanker, paper
-
-# The step is the paper's function itself, compiled. The buffer and the update of Sigma are written out in loops over
-# fixed arrays, in the order of `update_buffer` and `update_ranker`: Numba does not compile lists of rows, and
-# `Sigma - beta * np.outer(s, s)` would make a new matrix for each pair, a slower baseline than a naive one.
-_step = numba.njit(error_model="numpy", fastmath={"reassoc", "contract"})(paper.step)
+from cbrank import CBRanker
+from cbrank.study.plain_loop import State, empty_state, learn
 
 _PRODUCTS = 3e9  # multiplications for Sigma z in a chunk; more would take many seconds
-
-
-class State(NamedTuple):
-    """The loop's model and buffers."""
-
-    mu: np.ndarray  # (d,)
-    Sigma: np.ndarray  # (d, d)
-    rows: np.ndarray  # (2, M, d) buffered rows of the two classes
-    size: np.ndarray  # (2,) how many are buffered
-    oldest: np.ndarray  # (2,) where a full buffer's oldest row is
-
-
-def empty_state(features: int, capacity: int) -> State:
-    """Return the state before the first row."""
-    rows, counts = np.zeros((2, capacity, features)), np.zeros((2, 2), np.int64)
-    return State(np.zeros(features), np.eye(features), rows, *counts)
-
-
-@numba.njit(error_model="numpy", fastmath={"reassoc", "contract"})
-def learn(X, labels, state, C, phi):
-    """Stream rows through `paper.cbr`: first in first out, full covariance."""
-    mu, Sigma = state.mu, state.Sigma
-    d, capacity = mu.size, state.rows.shape[1]
-    z, s = np.empty(d), np.empty(d)
-    for row in range(X.shape[0]):
-        _store(X[row], labels[row], state)
-        other, sign = 1 - labels[row], 2.0 * labels[row] - 1.0
-        for k in range(state.size[other]):
-            slot = (state.oldest[other] + k) % capacity
-            margin, variance = 0.0, 0.0
-            for i in range(d):
-                z[i] = X[row, i] - state.rows[other, slot, i]
-                margin += mu[i] * z[i]
-            for i in range(d):
-                total = 0.0
-                for j in range(d):
-                    total += Sigma[i, j] * z[j]
-                s[i] = total
-                variance += total * z[i]
-            alpha, beta = _step(sign * margin, variance, C, phi)
-            if alpha > 0.0:
-                for i in range(d):
-                    mu[i] += sign * alpha * s[i]
-                    for j in range(d):
-                        Sigma[i, j] -= beta * s[i] * s[j]
-
-
-@numba.njit(error_model="numpy")
-def _store(x, label, state):
-    """Put a row into the buffer of its class, as `paper.update_buffer` does with "fifo"."""
-    capacity = state.rows.shape[1]
-    slot = state.size[label]
-    if slot < capacity:
-        state.size[label] += 1
-    else:
-        slot = state.oldest[label]
-        state.oldest[label] = (slot + 1) % capacity
-    for i in range(x.size):
-        state.rows[label, slot, i] = x[i]
 
 
 class PlainLoop(Learner):

@@ -18,6 +18,7 @@ from benchmarks.processes import PeakMemory, Process, ProcessFailed, matrix_rate
 from benchmarks.roofline import Limits, work
 from benchmarks.workloads import WORKLOADS, Split, synthetic
 from cbrank import CBRanker
+from cbrank.study.plain_loop import empty_state, learn
 
 DENSE = synthetic(8, "noisy", 240, 100, seed=0)
 SPARSE = Split(
@@ -36,8 +37,8 @@ ONE_SIZE = [name for name in PEERS if not name.endswith(TWINS)]
 @pytest.mark.parametrize("noise", ["easy", "noisy"])
 def test_the_plain_loop_is_cbr(noise):
     split = synthetic(12, noise, 600, 0, seed=1)
-    state = plain_loop.empty_state(12, 20)
-    plain_loop.learn(split.X, split.y, state, 0.25, float(ndtri(0.7)))
+    state = empty_state(12, 20)
+    learn(split.X, split.y, state, 0.25, float(ndtri(0.7)))
     ranker = CBRanker(C=0.25, buffer_size=20, average=False).partial_fit(split.X, split.y)
     np.testing.assert_allclose(state.mu, ranker.coef_[0], rtol=1e-10, atol=1e-13)
     np.testing.assert_allclose(state.Sigma, ranker.covariance_, rtol=1e-10, atol=1e-13)

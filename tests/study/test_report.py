@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from made_up_study import result, study, write_study
+from made_up_study import result, study, times_of, write_study
 
 from cbrank import datasets, page
 from cbrank.study import report
@@ -17,6 +17,7 @@ from cbrank.study.report.names import looks, ordered_methods
 from cbrank.study.report.score_tables import score_table
 from cbrank.study.report.scores import mean_scores, ranking
 from cbrank.study.report.study import read_study
+from cbrank.study.times_file import write_times
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +27,7 @@ def folder(tmp_path_factory):
     failed = {"status": "failed", "error": "ValueError: a < b", "auc": ""}
     lines = [x | failed if _is(x, "german", "SCW", 1) else x for x in lines]
     folder = write_study(tmp_path_factory.mktemp("report"), lines)
+    write_times(folder / "times.csv", times_of(lines))
     assert report.write(folder) == folder / "report.html"
     return folder
 
@@ -176,6 +178,7 @@ def test_findings(folder):
     assert "Nearest to Batch LR" in told
     assert "Ranked together with SCW and Something New" in told
     assert "3 runs failed" in told
+    assert "Of 28 claims of the paper, " in told
 
 
 def test_the_page_is_whole_and_needs_no_network(folder):
@@ -194,13 +197,21 @@ def test_the_page_is_whole_and_needs_no_network(folder):
 
 def test_figures_and_tables_are_files_too(folder):
     figures = {path.name for path in (folder / "figures").iterdir()}
-    wanted = {"figure-1-unit", "figure-1-none", "figure-2-unit", "study-time", "curves-unit"}
+    wanted = {"figure-1-unit", "figure-2-unit", "study-time", "curves-unit"}
     wanted |= {"ranks-benchmark-auc-unit-paper", "ranks-benchmark-accuracy-standard-all"}
     assert {f"{name}{end}" for name in wanted for end in (".svg", ".png")} <= figures
     assert not [name for name in figures if "high-dimensional" in name]  # two sets are too few
     assert "there are 2 and 4" in (folder / "report.html").read_text(encoding="utf-8")
     tables = {path.name for path in (folder / "tables").iterdir()}
     assert {f"table-{n}-unit.{end}" for n in (3, 4, 5, 6) for end in ("md", "tex")} <= tables
+    assert {f"{n}-benchmark.{end}" for n in ("claims", "times") for end in ("md", "tex")} <= tables
+
+
+def test_without_times_there_is_nothing_about_them(tmp_path):
+    write_study(tmp_path, study(sets=("glass",), scalings=("unit",), extras=()), curves=False)
+    page = report.write(tmp_path).read_text(encoding="utf-8")
+    assert "Running time" not in page
+    assert not [path for path in tmp_path.rglob("*") if path.name.startswith(("times", "figure-"))]
 
 
 @pytest.mark.slow
@@ -268,6 +279,7 @@ def test_no_results(tmp_path):
 def test_what_can_be_made_without_the_extra_is_made(tmp_path, monkeypatch, folder):
     assert report.what_is_left_out() == ""
     write_study(tmp_path, study())
+    write_times(tmp_path / "times.csv", times_of(study()))
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     page = report.write(tmp_path).read_text(encoding="utf-8")
     assert "leaves out figures: matplotlib is not installed; pip install " in page

@@ -2,9 +2,10 @@
 
 import pytest
 from browsing import CUT_OFF, DRAWN, PHONE, fetched, need_browser, opened_browser, show
-from made_up_study import study, write_study
+from made_up_study import study, times_of, write_study
 
 from cbrank.study import report
+from cbrank.study.times_file import write_times
 
 pytestmark = pytest.mark.slow
 
@@ -12,7 +13,9 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
     need_browser()
-    folder = write_study(tmp_path_factory.mktemp("browser"), study(scalings=("unit",)))
+    lines = study(scalings=("unit",))
+    folder = write_study(tmp_path_factory.mktemp("browser"), lines)
+    write_times(folder / "times.csv", times_of(lines))
     return report.write(folder).as_uri()
 
 

@@ -57,6 +57,7 @@ def _scaling(name: str) -> Scaling:
     help="Folder of the results; a study found there goes on.",
 )
 @click.option("--fresh", is_flag=True, help="Start anew: remove the results in the folder.")
+@click.option("--times", is_flag=True, help="Then time the kernels; nothing else should run.")
 @click.option("--report/--no-report", default=True, help="Write the page with tables and figures.")
 def command(out: Path, seed: int, cut: Cut, fresh: bool, report: bool, **options: Any) -> None:
     """Run the paper's study and write its tables, figures and report.
@@ -97,6 +98,9 @@ def _run(out: Path, settings: Settings, fresh: bool, options: dict[str, Any]) ->
         curves = study.curves_of(tasks)
         lengths = {task: amounts[task] for task in curves}
         follow("Learning curves", study.draw(curves, workers), lengths)
+        timed = study.timed(tasks) if options["times"] else []
+        if timed:
+            follow("Times", study.time(timed), {task: amounts[task] for task in timed})
     study.record.finish()
     return study
 

@@ -90,7 +90,7 @@ def _blocks(cell: Cell, method: Method, batch: Batch, tested: bool) -> Iterator[
     """Yield rows as kernels take them; those that become dense or features, a block at a time."""
     front, plain = cell.state.front, isinstance(batch.X, np.ndarray | Table)
     if front is None and (cell.state.sparse or plain):
-        yield _for_kernel(cell, batch)
+        yield for_kernel(cell, batch)
         return
     begin, every = 0, batch.order
     while begin < every.size:
@@ -104,7 +104,7 @@ def _blocks(cell: Cell, method: Method, batch: Batch, tested: bool) -> Iterator[
             state = cell.state
             cell.state = state._replace(front=state.front.keeping(state, rows, X))
         here = np.arange(places.size)
-        yield _for_kernel(cell, Batch(X, batch.labels[places], batch.weights[places], here))
+        yield for_kernel(cell, Batch(X, batch.labels[places], batch.weights[places], here))
         begin += places.size
 
 
@@ -115,7 +115,7 @@ def features_of(state: State, rows: Any) -> Any:
     return rows.toarray() if sp.issparse(rows) and not state.sparse else rows
 
 
-def _for_kernel(cell: Cell, batch: Batch) -> Batch:
+def for_kernel(cell: Cell, batch: Batch) -> Batch:
     """Return rows as kernels take them: read-only, so that one compiled version serves all."""
     if not cell.state.sparse:
         return batch._replace(X=read_only(batch.X))

@@ -519,5 +519,6 @@ class Ranker(Scorer, metaclass=ABCMeta):
     start, reseed, resize = interface.start, interface.reseed, interface.resize
     weights, buffered_rows = interface.weights, interface.buffered_rows
     takes_dense_rows, class_weights = interface.takes_dense_rows, interface.class_weights
+    kernel_call = interface.kernel_call
     get_state = interface.get_state
     from_state, check_state = classmethod(interface.from_state), classmethod(interface.check_state)

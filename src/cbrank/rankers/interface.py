@@ -2,12 +2,15 @@
 
 * beginning and widening: `start`, `reseed`, `resize`
 * looking in: `weights`, `class_weights`, `buffered_rows`, `takes_dense_rows`
+* timing: `kernel_call`
 * taking out and putting in: `get_state`, `from_state`, `check_state`
 
 Model files, merging, Dask, River and the command line go by these; no other package reads an attribute of a
 ranker that begins with an underscore, which ``make lint`` checks.
 """
 
+from collections.abc import Callable
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -15,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbrank.estimator import BaseEstimator
-from cbrank.learning import record
+from cbrank.learning import blocks, record
 from cbrank.learning import state as states
 from cbrank.learning.front import waits
-from cbrank.learning.state import Cell
+from cbrank.learning.state import Batch, Cell
 from cbrank.rankers import checks, sound
 from cbrank.rankers.sound import Arrays, Facts
 
@@ -34,6 +37,7 @@ SEAMS = frozenset(
         "weights",
         "buffered_rows",
         "takes_dense_rows",
+        "kernel_call",
         "class_weights",
         "get_state",
         "from_state",
@@ -135,6 +139,24 @@ def buffered_rows(ranker: Any) -> tuple[NDArray[np.int64], Any]:
     _, state = ranker._now()
     labels, rows = states.buffered_rows(state)
     return labels, rows if state.front is None else state.front.decode(rows)
+
+
+def kernel_call(ranker: Any, X: Any, labels: NDArray[np.int64], seed: int) -> Callable[[], None]:
+    """Return the one call of the compiled kernel in which `fit` would learn all rows, in their order.
+
+    Rows are taken as checked. Nothing else of a fit is in the call: no measure of a block, no probabilities,
+    no threshold. The ranker has one learner, and its columns are taken as they come.
+    """
+    classes, order = np.array([0, 1]), np.arange(len(labels))
+    random = np.random.RandomState(seed)
+    start(ranker, X.shape[1], classes, sparse=not isinstance(X, np.ndarray), random=random)
+    weights = class_weights(ranker, classes, np.bincount(labels, minlength=2))[labels]
+    batch = blocks.for_kernel(ranker._learned, Batch(X, labels, weights, order))
+    state = ranker._learned.state
+    (model,) = state.models
+    trail = record.notes_for(state.record, len(labels), 1).trail(state.record, 0)
+    parameters = ranker._kernel_parameters(False)
+    return partial(ranker._kernel(state, model), *batch, state.buffer, model, parameters, trail)
 
 
 def public_names(ranker: Any) -> list[str]:

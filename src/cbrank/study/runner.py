@@ -4,11 +4,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from cbrank.study.curves import CurvesFile
+from cbrank.study.kernel_times import measure, tasks_to_time
 from cbrank.study.protocol import perform, trace
 from cbrank.study.record import Record
 from cbrank.study.results import ResultsFile, task_of
 from cbrank.study.settings import Settings, StudyError
 from cbrank.study.tasks import Task, work
+from cbrank.study.times_file import write_times
 from cbrank.workers import Workers
 
 
@@ -32,12 +34,12 @@ class StudyRun:
 
     def __init__(self, folder: Path, settings: Settings, fresh: bool = False) -> None:
         self.folder, self.settings = folder, settings
-        files = [folder / name for name in ("results.csv", "curves.csv", "study.json")]
+        files = [folder / name for name in ("results.csv", "curves.csv", "study.json", "times.csv")]
         folder.mkdir(parents=True, exist_ok=True)
         for file in files if fresh else ():
             file.unlink(missing_ok=True)
         self.results, self.curves = ResultsFile(files[0]), CurvesFile(files[1])
-        self.record = Record(files[2])
+        self.record, self._times = Record(files[2]), files[3]
         if self.results.lines and not self.record.facts:
             raise StudyError(
                 f"{folder} has results but no study.json: use `fresh=True` to start anew."
@@ -66,6 +68,23 @@ class StudyRun:
             self.curves.add(task, points)
             yield task
         self.curves.write()
+
+    def timed(self, tasks: Iterable[Task]) -> list[Task]:
+        """Return the finished tasks whose kernels are to be timed."""
+        unfinished = set(self.results.remaining(tasks))
+        return [task for task in tasks_to_time(tasks) if task not in unfinished]
+
+    def time(self, tasks: Iterable[Task]) -> Iterator[Task]:
+        """Time the kernels of some tasks in this process; yield each task when it is timed.
+
+        The times replace those that were there when all have been taken.
+        """
+        times = []
+        for task, found in measure({t: self.parameter(t) for t in tasks}, self.settings):
+            times.append(found)
+            if found.method == task.method:  # not the plain loop beside it
+                yield task
+        write_times(self._times, times)
 
     def parameter(self, task: Task) -> float:
         """Return what a finished task chose."""

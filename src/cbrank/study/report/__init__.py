@@ -4,7 +4,8 @@
 * ``scores``, ``significance``: means over runs, average ranks, and whether methods differ
 * ``rank_diagrams``: critical-difference diagrams, and what they show in words
 * ``against_paper``: how far our figures are from the paper's, in standard errors
-* ``score_tables``, ``summary_tables``, ``tuning_tables``: the tables; ``figures``: the figures
+* ``claims``, ``verdicts``: the paper's sentences, and whether our figures bear them out
+* ``score_tables``, ``summary_tables``, ``tuning_tables``, ``time_tables``: the tables; ``figures``: the figures
 * ``findings``: the results in sentences; ``names``: what things are called
 * ``sections``: the parts of the page
 
@@ -47,7 +48,7 @@ def write(folder: Path) -> Path:
     Parameters
     ----------
     folder : Path
-        Has ``results.csv``, and may have ``curves.csv`` and ``study.json``; gets
+        Has ``results.csv``, and may have ``curves.csv``, ``times.csv`` and ``study.json``; gets
         ``report.html``, ``tables/`` (Markdown and LaTeX) and, if Matplotlib is installed,
         ``figures/`` (SVG and PNG).
 

@@ -12,7 +12,9 @@ from cbrank.methods import Look
 from cbrank.plotting import WIDTH, Picture, dots, headed, log_axis, picture
 from cbrank.study.report.names import in_order, ordered_methods, scaling_name
 from cbrank.study.report.study import Study
+from cbrank.study.report.time_tables import mean_times
 from cbrank.study.report.tuning_tables import TimeSpent
+from cbrank.study.times_file import SCALING
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,9 +24,9 @@ FIGURES: dict[Kind, int] = {"benchmark": 1, "high-dimensional": 2}
 
 
 def running_time(
-    study: Study, kind: Kind, scaling: str, looks: Mapping[str, Look], folder: Path
+    study: Study, kind: Kind, looks: Mapping[str, Look], folder: Path
 ) -> Picture | None:
-    """Draw the median time of a fit for each data set and method.
+    """Draw the time of a fit for each data set and method.
 
     Parameters
     ----------
@@ -32,8 +34,6 @@ def running_time(
         The study.
     kind : {"benchmark", "high-dimensional"}
         The data sets.
-    scaling : str
-        How they were scaled.
     looks : mapping of str to Look
         How methods are drawn.
     folder : Path
@@ -44,12 +44,12 @@ def running_time(
     Picture or None
         None if no time was taken.
     """
-    times = _milliseconds(study, kind, scaling)
+    times = {key: 1000 * seconds for key, seconds in mean_times(study, kind).items()}
     if not times:
         return None
     rows = in_order({dataset for dataset, _ in times}, registry.names())
     methods = ordered_methods({method for _, method in times}, kind)
-    title = f"Figure {FIGURES[kind]}: time of a fit\n{scaling_name(scaling)}"
+    title = f"Figure {FIGURES[kind]}: time of a fit\n{scaling_name(SCALING)}"
 
     def draw(figure: "Figure") -> None:
         axes = figure.subplots()
@@ -59,7 +59,7 @@ def running_time(
             dots(axes, looks[method], x, y, label=method)
         headed(figure, title)
         axes.set_ylabel("data set")
-        log_axis(axes, "milliseconds, median over runs (log scale)")
+        log_axis(axes, "milliseconds, mean over runs (log scale)")
         axes.set_yticks(range(len(rows)), rows)
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.grid(visible=True)
@@ -68,17 +68,8 @@ def running_time(
 
     alt = ", ".join(title.splitlines()) + f". {_fastest(times, methods)}"
     size = WIDTH, 1.6 + 0.27 * len(rows) + 0.18 * (len(methods) // 3)
-    key = f"figure-{FIGURES[kind]}-{scaling}"
+    key = f"figure-{FIGURES[kind]}-{SCALING}"
     return picture(draw, key=key, alt=alt, size=size, looks=looks, folder=folder)
-
-
-def _milliseconds(study: Study, kind: Kind, scaling: str) -> dict[tuple[str, str], float]:
-    times: dict[tuple[str, str], list[float]] = {}
-    for result in study.chosen(kind, scaling):
-        if result.fit_seconds > 0:
-            key = result.dataset, result.method
-            times.setdefault(key, []).append(1000 * result.fit_seconds)
-    return {key: median(values) for key, values in times.items()}
 
 
 def _fastest(times: Mapping[tuple[str, str], float], methods: list[str]) -> str:

@@ -21,6 +21,7 @@ from cbrank.study.report.published import TABLES, PaperTable
 from cbrank.study.report.scores import Ranking, Scores, mean_scores, ranking
 from cbrank.study.report.study import Study
 from cbrank.study.report.summary_tables import MEASURED, Distance, distances, mean_score
+from cbrank.study.report.verdicts import verdicts
 from cbrank.tables import fixed, signed
 
 
@@ -40,6 +41,7 @@ def points(study: Study) -> list[str]:
     """Say what else came out."""
     found = [_leaders(study, *case) for case in study.cases()[1:]]
     found += filter(None, [_unlike_paper(study, kind) for kind in study.kinds()])
+    found.append(verdicts(study))
     return [*found, *_rivals(study), *_from_paper(study), *_from_ceiling(study), *_failed(study)]
 
 

@@ -31,6 +31,8 @@ from cbrank.study.report.score_tables import score_table, threshold_table
 from cbrank.study.report.scores import Scores, mean_scores
 from cbrank.study.report.study import Study
 from cbrank.study.report.summary_tables import ceiling_table, distances, overview
+from cbrank.study.report.time_tables import MEASURED
+from cbrank.study.report.time_tables import time_table as kernel_times
 from cbrank.study.report.tuning_tables import (
     diverged_table,
     edge_table,
@@ -38,6 +40,7 @@ from cbrank.study.report.tuning_tables import (
     time_spent,
     time_table,
 )
+from cbrank.study.report.verdicts import RULES, claims_table, verdicts
 from cbrank.study.results import Result
 from cbrank.study.settings import SCALINGS
 from cbrank.tables import ABSENT, Cell, Row, Table
@@ -61,6 +64,7 @@ def all_sections(material: Material) -> list[Section]:
         _summary_section(material),
         _score_section(material),
         _agreement_section(material),
+        _claims_section(material),
         _rank_section(material),
         _ceiling_section(material),
         _time_section(material),
@@ -150,21 +154,22 @@ def _groups(scores: Scores) -> Iterator[tuple[Group, list[str]]]:
         yield "all", of_all
 
 
+def _claims_section(material: Material) -> Section:
+    """Hold the paper's sentences against the figures."""
+    tables = [claims_table(material.study, kind) for kind in material.study.kinds()]
+    return Section("claims", "What the paper claims", [RULES, verdicts(material.study), *tables])
+
+
 def _time_section(material: Material) -> Section | None:
-    """Show the paper's Figures 1 and 2."""
-    if not material.figures:
-        return None
+    """Show the paper's Figures 1 and 2, and the times in them."""
+    study, figures = material.study, material.figures
+    tables = [table for kind in study.kinds() if (table := kernel_times(study, kind)).rows]
     drawn = [
-        running_time(material.study, *case, material.looks, material.figures)
-        for case in material.study.cases()
+        running_time(study, kind, material.looks, figures) for kind in study.kinds() if figures
     ]
-    figures = tuple(Figure(picture) for picture in drawn if picture)
-    intro = (
-        "One fit on the training rows with the chosen parameter, tuning not included. The paper "
-        "gives its times as pictures only and for another machine: compare the order, not the "
-        "milliseconds."
-    )
-    return Section("time", "Running time", [intro, *([Gallery(figures)] if figures else [])])
+    pictures = tuple(Figure(picture) for picture in drawn if picture)
+    gallery = [Gallery(pictures)] if pictures else []
+    return Section("time", "Running time", [MEASURED, *gallery, *tables]) if tables else None
 
 
 def _ceiling_section(material: Material) -> Section | None:

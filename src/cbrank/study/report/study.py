@@ -11,6 +11,7 @@ from cbrank.study.record import read_facts
 from cbrank.study.report.names import KINDS, in_order
 from cbrank.study.results import Result, read_lines
 from cbrank.study.settings import SCALINGS
+from cbrank.study.times_file import PLAIN, SCALING, Time, read_times
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,12 +28,15 @@ class Study:
         The points of the learning curves by data set, scaling and method; may be empty.
     facts : dict
         What ``study.json`` says; may be empty.
+    times : tuple of Time
+        The times of fits with the parameters of these results; may be empty.
     """
 
     results: tuple[Result, ...]
     failures: tuple[Result, ...]
     curves: dict[Key, list[Point]]
     facts: dict[str, Any]
+    times: tuple[Time, ...] = ()
 
     def kinds(self) -> list[Kind]:
         """Name the kinds of data sets that have results, in the paper's order."""
@@ -49,8 +53,9 @@ class Study:
         return [(kind, scaling) for kind in self.kinds() for scaling in self.scalings(kind)]
 
     def methods(self) -> set[str]:
-        """Name all methods with a result or a curve."""
-        return {r.method for r in self.results} | {method for _, _, method in self.curves}
+        """Name all methods with a result, a curve or a time."""
+        timed = {time.method for time in self.times}
+        return {r.method for r in self.results} | {method for _, _, method in self.curves} | timed
 
     def chosen(self, kind: Kind, scaling: str) -> list[Result]:
         """Pick the results for this kind of data sets with this scaling."""
@@ -63,7 +68,7 @@ def read_study(folder: Path) -> Study:
     Parameters
     ----------
     folder : Path
-        Has ``results.csv``, and may have ``curves.csv`` and ``study.json``.
+        Has ``results.csv``, and may have ``curves.csv``, ``times.csv`` and ``study.json``.
 
     Returns
     -------
@@ -85,10 +90,23 @@ def read_study(folder: Path) -> Study:
         failures=tuple(run for run in runs if run.status == "failed"),
         curves={key: sorted(curves[key]) for key in sorted(curves)},
         facts=read_facts(folder / "study.json"),
+        times=tuple(_current(read_times(folder / "times.csv"), runs)),
     )
     if not study.kinds():
         raise ValueError(f"no run in {path} succeeded: nothing to report.")
     return study
+
+
+def _current(times: list[Time], runs: list[Result]) -> list[Time]:
+    """Leave out times of fits with other parameters than the results have now."""
+    chosen = {(r.dataset, r.method, r.run): r.parameter for r in runs if r.scaling == SCALING}
+    learners = {plain: method for method, plain in PLAIN.items()}
+    return [
+        time
+        for time in times
+        if chosen.get((time.dataset, learners.get(time.method, time.method), time.run))
+        == time.parameter
+    ]
 
 
 def _place(result: Result) -> tuple[int, str, str, str, float]:
