@@ -102,5 +102,5 @@ def learn(X, labels, weights, order, buffer, model, parameters, trail):
                     model.s[i] += g[i] * g[i]
                 H = parameters.smoothing + np.sqrt(model.s)
                 take_step(model.w, -step * g / H, model.diverged, buffer.seen.sum())
-                if parameters.regularization > 0.0:
+                if parameters.regularization > 0.0 and not model.diverged[0]:
                     project(model.w, H, 1.0 / math.sqrt(parameters.regularization))
