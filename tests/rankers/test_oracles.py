@@ -12,7 +12,7 @@ from record_oracles import honest_auc
 from scipy import sparse
 from sklearn.base import clone
 
-from cbrank import CBRanker, OPAUCRanker, UniExpRanker, kernels
+from cbrank import AdaOAMRanker, CBRanker, OPAUCRanker, UniExpRanker, kernels
 from cbrank.kernels import blocked
 
 FORMS = ["full", "paper", "precision", "drop"]
@@ -200,6 +200,46 @@ def test_uni_exp_diverges_where_plain_numpy_overflows(name, scaling, as_rows):
         assert mirrored.diverged_ == ranker.diverged_
     assert any(said)
     assert not all(said)
+
+
+@pytest.mark.parametrize("regularization", [1e-4, 1.0, 100.0])
+@pytest.mark.parametrize("step", [2.0**-3, 2.0**10])
+@pytest.mark.parametrize("scaling", ["standard", "unit", "none"])
+def test_adaoam_is_projected_in_the_norm_of_its_steps(scaling, step, regularization):
+    X, y = real("german", 200, scaling)
+    ranker = AdaOAMRanker(step, regularization=regularization).partial_fit(X, y)
+    expected = oracles.adaoam(X, y, step, regularization)
+    assert apart(ranker.coef_[0], expected.w) < 1e-8
+    assert np.linalg.norm(ranker.coef_) <= regularization**-0.5 * (1 + 1e-12)
+    mirrored = AdaOAMRanker(step, regularization=regularization).partial_fit(X, 1 - y)
+    np.testing.assert_array_equal(mirrored.coef_, -ranker.coef_)
+
+
+@pytest.mark.parametrize("scale", [1e-90, 1.0, 1e90])
+@pytest.mark.parametrize("spread", [0.0, 1.0, 100.0])
+def test_no_point_of_the_ball_is_nearer(scale, spread):
+    random = np.random.RandomState(0)
+    H, w = np.exp(spread * random.randn(6)), scale * random.randn(6)
+    nearest, radius = w.copy(), 0.3 * np.linalg.norm(w)
+    kernels.adaoam.project(nearest, H, radius)
+    np.testing.assert_allclose(np.linalg.norm(nearest), radius, rtol=1e-12)
+    others = random.randn(10_000, 6)
+    others *= radius * random.rand(10_000, 1) / np.linalg.norm(others, axis=1, keepdims=True)
+    others = np.concatenate([others, nearest + 1e-3 * others])
+    others *= np.minimum(1, radius / np.linalg.norm(others, axis=1, keepdims=True))
+    least = H @ ((nearest - w) / scale) ** 2
+    assert (((others - w) / scale) ** 2 @ H >= least * (1 - 1e-12)).all()
+    inside = w.copy()
+    kernels.adaoam.project(inside, H, 1.1 * np.linalg.norm(w))
+    np.testing.assert_array_equal(inside, w)
+
+
+@pytest.mark.parametrize("H", [[np.inf, 1.0], [np.inf, np.inf], [1e300, 1e-300]])
+def test_projection_ends_where_gradients_overflow(H):
+    w = np.array([3e90, 4e90])
+    kernels.adaoam.project(w, np.array(H), 1.0)
+    assert np.isfinite(w).all()
+    assert np.linalg.norm(w) <= 1 + 1e-12
 
 
 @pytest.mark.parametrize("as_rows", [np.asarray, sparse.csr_array])

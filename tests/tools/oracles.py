@@ -511,7 +511,7 @@ def adaoam(
     balanced: bool = False,
     dtype: type = np.float64,
 ) -> SimpleNamespace:
-    """AdaOAM (Ding et al. 2015): OPAUC's gradient, per-feature steps, projection to a ball."""
+    """AdaOAM (Ding et al. 2015): OPAUC's gradient, per-feature steps, AdaGrad's projection to a ball."""
     kind = np.dtype(dtype).type
     d = np.asarray(X).shape[1]
     lam = kind(regularization)
@@ -526,13 +526,25 @@ def adaoam(
             g = opauc_gradient(w, x, sign, moments.mean[o], moments.gamma[o], lam)
             s = s + g**2
             H = kind(smoothing) + np.sqrt(s)
-            w = w - kind(step) * factor * g / H
-            length = np.sqrt(w @ w)
-            if length > radius:
-                w = w * (radius / length)
+            w = nearest_in_ball(w - kind(step) * factor * g / H, H, radius)
     return SimpleNamespace(
         w=w, squares=s, means=moments.mean, gammas=moments.gamma, counts=moments.count
     )
+
+
+def nearest_in_ball(w: np.ndarray, H: np.ndarray, radius: np.floating) -> np.ndarray:
+    """Return the u with |u| <= radius that has the least sum of H (u - w)^2, by halving an interval.
+
+    By Lagrange H (u - w) = -pull u, with a pull of 0 inside the ball.
+    """
+    low, high = 0 * radius, H.max() * np.sqrt(w @ w) / radius
+    if w @ w <= radius**2:
+        return w
+    for _ in range(200):
+        pull = (low + high) / 2
+        u = H * w / (H + pull)
+        low, high = (pull, high) if u @ u > radius**2 else (low, pull)
+    return H * w / (H + high)
 
 
 @quiet()

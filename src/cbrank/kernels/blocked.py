@@ -53,7 +53,6 @@ from cbrank.kernels._jit import allocating_jit, jit, kernel
 from cbrank.kernels.buffers import row_weight, store
 from cbrank.kernels.confidence import (
     PAIRS,
-    ROUNDING,
     ROWS,
     UPDATES,
     boost_of,
@@ -73,6 +72,9 @@ FEWEST = 8
 # Rows for which P is carried along by P -= A F before it is computed anew from T and Sigma: rarely
 # enough to cost little, often enough that rounding errors do not add up.
 _LASTING = 512
+# As in ``confidence``, and larger: differences of rows of P and A have the rounding errors of long columns of
+# sums. With copies of a column of ids and 1e-14, splits of a stream were as far apart as their scores.
+_ROUNDING = 1e-12
 # Share of the squared sizes of x and b: a pair whose |z|^2 is less is near. As it is a share of
 # squares, z itself loses two digits at the most.
 _NEAR = 1e-4
@@ -111,12 +113,12 @@ def _is_wide(table, new, old, widest):
 @jit
 def _is_rounding(table, new, old, square, variance):
     """Do what `is_rounding` of ``confidence`` does, with the variances as they are now."""
-    if variance >= ROUNDING * square:
+    if variance >= _ROUNDING * square:
         return False
     square = 0.0
     for i in range(new.size):
         square += (new[i] - old[i]) ** 2 * table.left[i]
-    return not variance >= ROUNDING * square
+    return not variance >= _ROUNDING * square
 
 
 @jit

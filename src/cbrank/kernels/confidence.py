@@ -35,8 +35,10 @@ _SMALLEST_PAIR = 1e-290
 _LARGEST_PAIR = 1e290  # variances from here on have no square times `_LARGEST_GAIN`^2
 
 # z' Sigma z is a sum whose terms may cancel: below this share of the sum of z_i^2 Sigma_ii it may be
-# nothing but rounding error.
-ROUNDING = 1e-12
+# nothing but rounding error. Above it plain sums still hold a digit or more, and pairs are learned from: to
+# skip those below 1e-12 took away four in ten updates from copied columns with a C of 1024, and to skip none
+# changes nothing for the defaults.
+ROUNDING = 1e-15
 
 # Largest standard deviation of a score that one column may cause, unless the algorithm is to be the paper's:
 # see `narrowed`. All columns whose values differ by less than 131,072 are unaffected, which are all but ids,

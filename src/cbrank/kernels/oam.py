@@ -47,7 +47,7 @@ def _half_penalty(buffer, label, weight, capacity, parameters):
     """Return C_t / 2 for a row just counted.
 
     A buffered row stands for all those that the buffer has not kept, hence the factor N / M. The
-    halving is in the authors' code and not in every text.
+    halving is in public implementations of the gradient form.
     """
     unseen = max(1.0, buffer.seen[1 - label] / capacity)
     return 0.5 * parameters.C * unseen * row_weight(buffer, label, weight, parameters.balanced)

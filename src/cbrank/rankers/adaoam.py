@@ -16,7 +16,8 @@ class AdaOAMRanker(Ranker):
     """Adaptive online AUC maximisation (AdaOAM).
 
     The gradient of one-pass AUC optimisation with a step of its own for every feature, shorter
-    the larger that feature's gradients have been [1]_.
+    the larger that feature's gradients have been [1]_. Weights beyond a ball are projected to it
+    in the norm of these steps, as in AdaGrad [2]_.
 
     Attributes
     ----------
@@ -31,6 +32,8 @@ class AdaOAMRanker(Ranker):
     ----------
     .. [1] Y. Ding, P. Zhao, S. Hoi, Y.-S. Ong. "An Adaptive Gradient Method for Online AUC
        Maximization", AAAI 2015.
+    .. [2] J. Duchi, E. Hazan, Y. Singer. "Adaptive Subgradient Methods for Online Learning and
+       Stochastic Optimization", JMLR 12, 2011.
 
     Examples
     --------

@@ -85,6 +85,7 @@ class CBRankerCV(CBRanker):
     Every C is fitted on every fold and measured on the rows held out. The C with the best mean
     is chosen, the smallest among equals, and the ranker learns from all rows with it. The fits
     run in threads over one copy of the data, and choose what a plain loop over `CBRanker` would.
+    With ``buffer_size=50, average=False`` they are of the paper's algorithm, and the grid is the paper's.
 
     Attributes
     ----------

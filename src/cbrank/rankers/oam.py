@@ -16,7 +16,7 @@ class OAMRanker(Ranker):
 
     A first-order ranker [1]_: every new row meets the buffered rows of the opposite class, and the
     pairs inside the margin move the weights. Pairs are weighted by how many rows of the opposite
-    class the buffer stands for; as in the authors' code, half that weight bounds a step.
+    class the buffer stands for; half that weight bounds a step.
 
     Attributes
     ----------

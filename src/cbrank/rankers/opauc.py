@@ -17,7 +17,7 @@ class OPAUCRanker(Ranker):
 
     Gradient steps [1]_ on the pairwise square loss, which the mean and covariance of each class
     express for all pairs seen: no buffer of rows is needed to learn. With a `rank`, OPAUCr: a random
-    sketch stands for each covariance.
+    sketch stands for each covariance. Both take the steps of the authors' programs.
 
     Attributes
     ----------
