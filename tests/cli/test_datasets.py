@@ -25,7 +25,7 @@ def test_list_shows_all_and_where_they_are(run):
     header, *lines = result.stdout.splitlines()
     assert header.split() == ["name", "rows", "features", "positive", "grouping", "found"]
     assert [line.split()[0] for line in lines] == datasets.names()
-    assert lines[0].split() == ["glass", "214", "9", "32.7%", "chosen", "embedded"]
+    assert lines[0].split() == ["glass", "214", "9", "32.7%", "inferred", "embedded"]
     assert lines[datasets.names().index("acoustic")].split()[3:] == ["chosen", "not", "here"]
 
 
@@ -60,7 +60,7 @@ def test_info_tells_counts_rule_and_source(run):
     [
         ("german", "source", "the two classes of the source"),
         ("segment", "inferred", "inferred: the paper does not say"),
-        ("glass", "chosen", "chosen here: the paper does not say"),
+        ("reuters", "chosen", "chosen here: the paper does not say"),
     ],
 )
 def test_info_says_who_grouped_the_classes(run, name, grouping, sentence):

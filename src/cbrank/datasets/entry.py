@@ -110,8 +110,9 @@ class DataSet(Contents):
         quarter of all rows.
     grouping : {"source", "inferred", "chosen"}
         Who says so: "source", the file, which has two classes. The paper does not say how it
-        groups more classes: "inferred", the grouping whose results fit the figures that the
-        paper prints; "chosen", a choice of ours, which these figures neither confirm nor refute.
+        groups more classes: "inferred", a grouping whose results fit the figures that the
+        paper prints (docs/labels.md says how well, and which others do); "chosen", a choice of
+        ours, which these figures do not confirm.
     positives : int or None
         How many rows are positive; None if it has not been counted.
     note : str

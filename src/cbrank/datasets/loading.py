@@ -114,8 +114,8 @@ def load(name: str, *, labels: Labels = "paper") -> Loaded:
     --------
     >>> from cbrank import datasets
     >>> X, y, facts = datasets.load("glass")
-    >>> X.shape, int(y.sum()), facts.note
-    ((214, 9), 70, "The paper's tenth feature is the row number, which gives the class away.")
+    >>> X.shape, int(y.sum()), facts.grouping
+    ((214, 9), 70, 'inferred')
     >>> np.unique(datasets.load("glass", labels="original").y)
     array([1, 2, 3, 5, 6, 7])
     """
