@@ -22,7 +22,7 @@ from scipy.sparse import issparse
 from scipy.special import softmax
 from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.preprocessing import MinMaxScaler, normalize
+from sklearn.preprocessing import normalize
 from threadpoolctl import threadpool_limits
 
 import cbrank
@@ -45,16 +45,8 @@ GROUPS = 6  # of each
 FEATURES = {
     "": lambda X: X,
     "with the row number": lambda X: np.column_stack([np.arange(1.0, len(X) + 1), X]),
-    "columns from -1 to 1": lambda X: MinMaxScaler((-1, 1)).fit_transform(X),
-    "columns from 0 to 1": lambda X: MinMaxScaler((0, 1)).fit_transform(X),
 }
-# What the paper's source offers beside the columns as they are, or what its count of features says.
-OTHERS = {
-    "glass": ["with the row number", "columns from -1 to 1"],
-    "vehicle": ["columns from -1 to 1"],
-    "segment": ["columns from -1 to 1"],
-    "covtype": ["columns from 0 to 1"],
-}
+OTHERS = {"glass": ["with the row number"]}  # which make as many as the paper counts
 
 
 class Subject(NamedTuple):
