@@ -12,7 +12,7 @@ from weakref import WeakSet
 class Own:
     """A lock and caches of one object; a copy or a pickle of the object gets new ones."""
 
-    __slots__ = ("__weakref__", "known", "lock", "provisional", "served", "session", "turn")
+    __slots__ = ("__weakref__", "known", "lock", "provisional", "served", "session")
 
     lock: AbstractContextManager[Any]
 
@@ -23,7 +23,6 @@ class Own:
         self.served: Any = None  # what it has worked out to score by
         self.provisional: Any = None  # what rows that wait would make
         self.session: Any = None  # what it takes single rows by
-        self.turn = 0  # how many times it has learned: what was worked out in between is of no use
 
     def __reduce__(self) -> tuple[type[Self], tuple[()]]:
         return type(self), ()

@@ -1,13 +1,12 @@
 """Adaptive online AUC maximisation."""
 
-from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
 from cbrank import kernels
+from cbrank.learning.method import Kernels
 from cbrank.learning.room import refuse_if_too_large
-from cbrank.learning.state import State
 from cbrank.parameters import POSITIVE, Parameter, Table, common, regularization, step
 from cbrank.rankers.base import Ranker
 
@@ -55,26 +54,9 @@ class AdaOAMRanker(Ranker):
         *common("the step"),
     )
 
-    def __init__(
-        self,
-        step: float = 2.0**-6,
-        *,
-        regularization: float = 1e-4,
-        smoothing: float = 0.5,
-        operating_point: Literal["balanced", "accuracy"] = "balanced",
-        class_weight: Literal["balanced"] | dict[Any, float] | None = None,
-        shuffle: bool = True,
-        n_passes: int = 1,
-        random_state: Any = None,
-    ) -> None:
-        self.step = step
-        self.regularization = regularization
-        self.smoothing = smoothing
-        self.operating_point = operating_point
-        self.class_weight = class_weight
-        self.shuffle = shuffle
-        self.n_passes = n_passes
-        self.random_state = random_state
+    step: float
+    regularization: float
+    smoothing: float
 
     def _needs_matrix(self) -> bool:
         return True
@@ -91,8 +73,8 @@ class AdaOAMRanker(Ranker):
             s=np.zeros(n_features),
         )
 
-    def _kernel(self, state: State, model: Any) -> Callable[..., None]:  # noqa: ARG002
-        return kernels.adaoam.learn
+    def _kernels(self) -> Kernels:
+        return Kernels(kernels.adaoam.learn)
 
     def _kernel_parameters(self, balanced: bool) -> Any:
         return kernels.adaoam.Parameters(

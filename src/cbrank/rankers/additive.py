@@ -1,6 +1,6 @@
 """Tables as they come: curves, categories and crosses of their columns, learned by CBR."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
@@ -9,19 +9,20 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from cbrank import checks
 from cbrank.estimator import check_is_fitted
 from cbrank.features.encoder import TableEncoder
 from cbrank.features.table import Table as Rows
 from cbrank.learning import tables
-from cbrank.learning.front import none_waiting, waits
-from cbrank.learning.method import Method
+from cbrank.learning.front import none_waiting
+from cbrank.learning.method import Kernels, Method
 from cbrank.learning.pool import FORGETS, Learner
 from cbrank.learning.state import State
 from cbrank.learning.tables import Tables, tables_from
 from cbrank.parameters import ADDITIVE, MOST_OF_CURVES, Table
-from cbrank.rankers import checks, gaussian
+from cbrank.rankers import gaussian
 from cbrank.rankers.base import Ranker
-from cbrank.rankers.cbr import kernel_of, method_of, new_model, parameters_of
+from cbrank.rankers.cbr import kernels_of, method_of, new_model, parameters_of
 from cbrank.rankers.effects import Curve, Effects, Map, effects_of
 from cbrank.rankers.reasons import MOST_NAMED, Reason, reasons_of, sentence
 
@@ -150,20 +151,23 @@ class AdditiveRanker(Ranker):
     def _new_model(self, n_features: int, sparse: bool) -> Any:
         return new_model(n_features, sparse, self._needs_matrix())
 
-    def _kernel(self, state: State, model: Any) -> Callable[..., None]:
-        return kernel_of(state, model)
+    def _kernels(self) -> Kernels:
+        return kernels_of(self._needs_matrix())
 
     def _kernel_parameters(self, balanced: bool) -> Any:
         return parameters_of(self, balanced)
 
-    def _method(self, state: State | None = None) -> Method:
+    def _method(self, state: State | None = None, *, fits: bool = False) -> Method:
         auto = self.covariance == "auto"
         full = self.covariance == "full" or (auto and (state is None or not state.sparse))
-        return self._method_of(super()._method(state), full)
+        return self._method_of(super()._method(state, fits=fits), full)
 
     def _method_of(self, plain: Method, full: bool) -> Method:
         plain = replace(
-            plain, needs_matrix=full, new_model=lambda n, sparse: new_model(n, sparse, full)
+            plain,
+            needs_matrix=full,
+            new_model=lambda n, sparse: new_model(n, sparse, full),
+            kernels=kernels_of(full),
         )
         method = method_of(self, plain, _POOL_FULL if full else _POOL_DIAGONAL)
         if self.covariance != "auto":
@@ -220,25 +224,19 @@ class AdditiveRanker(Ranker):
     def _features(self, rows: Any, state: State) -> Any:
         return state.front.encode(rows, state) if isinstance(rows, Rows) else rows
 
-    def _check(
-        self, X: Any, y: Any, sample_weight: Any, *, reset: bool
-    ) -> tuple[Any, NDArray[Any], Floats]:
+    def _rows_to_learn(self, X: Any, *, reset: bool) -> Rows:
+        """Return checked rows; dictionaries may name columns for the first time while rows wait."""
         if not reset:
-            self._take_in_columns(X)
-        rows = self._read(X, reset=reset)
-        return rows, checks.check_labels(y, rows), checks.check_weights(sample_weight, rows)
+            cell, front = self._learned, self._learned.state.front
+            if front.waiting is not None and hasattr(front.encoder, "feature_names_in_"):
+                cell.state = tables.with_new_columns(cell.state, X)
+        return self._read(X, reset=reset)
 
     def _check_row(self, x: Any) -> Any:
         return self._read(self._as_one_row(x), reset=False)
 
     def _as_one_row(self, x: Any) -> Any:
         return [x] if isinstance(x, Mapping) else checks.as_one_row(x)
-
-    def _take_in_columns(self, X: Any) -> None:
-        """Take in columns that rows as dictionaries name for the first time, while rows wait."""
-        cell = self._learned
-        if waits(cell.state) and hasattr(cell.state.front.encoder, "feature_names_in_"):
-            cell.state = tables.with_new_columns(cell.state, X)
 
     # Learning ------------------------------------------------------------------------------------
 

@@ -5,22 +5,22 @@ import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from dataclasses import replace
 from operator import is_, itemgetter
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from cbrank.arrays import canonical, refuse_unsound
+from cbrank import checks
+from cbrank.checks import canonical, refuse_unsound
 from cbrank.estimator import check_is_fitted, check_random_state
 from cbrank.learning import blocks, record
 from cbrank.learning.front import waits
-from cbrank.learning.method import Method
+from cbrank.learning.method import Kernels, Method
 from cbrank.learning.state import Batch, Cell, State, begin
-from cbrank.parameters import Table, documented
-from cbrank.rankers import checks, interface
+from cbrank.parameters import Table, constructor, documented
+from cbrank.rankers import interface
 from cbrank.rankers.operating_point import intercept_of_fit
 from cbrank.rankers.scorer import Scorer
 
@@ -48,7 +48,7 @@ class Settings(NamedTuple):
     class_weight: Any  # a copy, for a dictionary changes within
     method: Method
     sparse: bool  # the state's, which the method depends on
-    weights: tuple[NDArray[np.float64], ...]  # of one row, by class
+    weights: NDArray[np.float64]  # of the classes
 
 
 class Ranker(Scorer, metaclass=ABCMeta):
@@ -68,11 +68,17 @@ class Ranker(Scorer, metaclass=ABCMeta):
 
     _shape: dict[str, Any]  # the values of these when the stream began
 
+    if TYPE_CHECKING:  # made of `PARAMETERS`
+
+        def __init__(self, *first: Any, **others: Any) -> None: ...
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "PARAMETERS" in vars(cls):
             cls.KINDS = {parameter.name: parameter.kinds for parameter in cls.PARAMETERS}
             cls.__doc__ = documented(cls.__doc__, cls.PARAMETERS)
+            if "__init__" not in vars(cls):
+                cls.__init__ = constructor(cls.PARAMETERS)  # type: ignore[method-assign]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -82,6 +88,9 @@ class Ranker(Scorer, metaclass=ABCMeta):
 
     __dir__, __setstate__ = interface.public_names, interface.set_state
 
+    # Rows that are to be learned, checked: of the first chunk of a stream, if `reset`, or of one that follows.
+    _rows_to_learn = checks.check_rows
+
     # What a subclass says of itself ------------------------------------------------------------
 
     @abstractmethod
@@ -89,8 +98,8 @@ class Ranker(Scorer, metaclass=ABCMeta):
         """Return the tuple of arrays that the kernel learns into."""
 
     @abstractmethod
-    def _kernel(self, state: State, model: Any) -> Callable[..., None]:
-        """Return the function that streams rows into a model."""
+    def _kernels(self) -> Kernels:
+        """Return the functions that stream rows into a model."""
 
     @abstractmethod
     def _kernel_parameters(self, balanced: bool) -> Any:
@@ -100,14 +109,15 @@ class Ranker(Scorer, metaclass=ABCMeta):
         """Say whether the model is d x d."""
         return False
 
-    def _method(self, state: State | None = None) -> Method:
+    def _method(self, state: State | None = None, *, fits: bool = False) -> Method:
         # What a stream began with decides whether there is a pool: C may have been changed since.
         auto = (vars(self) if state is None else self._shape).get("C") == "auto"
         kept = getattr(self, "buffer_size", _LAST_ROWS)
+        # In a fit, weights of rows have those of the classes, which all rows tell.
         return Method(
             self._new_model,
-            self._kernel,
-            self._kernel_parameters(self.class_weight == "balanced"),
+            self._kernels(),
+            (self._kernel_parameters(self.class_weight == "balanced" and not fits),),
             self._needs_matrix(),
             lambda _: (int(kept), int(kept)),
             pool=auto,
@@ -176,9 +186,8 @@ class Ranker(Scorer, metaclass=ABCMeta):
         for number in range(self.n_passes):
             order = random.permutation(kept) if self.shuffle else kept
             batch, first = Batch(rows.X, rows.labels, weights, order), number == 0
-            method = self._method(cell.state)
-            method = replace(method, parameters=self._kernel_parameters(False))
-            blocks.learn(cell, method, batch, tested=first, ahead=first)
+            method = self._method(cell.state, fits=True)
+            blocks.learn(cell, method, batch, shuffled=self.shuffle, tested=first, ahead=first)
         return weights
 
     def _set_intercept(
@@ -302,12 +311,15 @@ class Ranker(Scorer, metaclass=ABCMeta):
                 self._begin(X, y, classes, sample_weight, shuffled)
             else:
                 settings = self._settings()
-                X, y, weights = self._check(X, y, sample_weight, reset=False)
                 self._check_unchanged(classes)
-                labels = checks.encode(y, self.classes_, weights)
-                weights = checks.weighed(weights, np.concatenate(settings.weights), labels)
-                batch = Batch(X, labels, weights, np.arange(X.shape[0]))
-                self._learn(batch, tested=tested, shuffled=shuffled)
+                rows = self._rows_to_learn(X, reset=False)
+                labels, weights = checks.check_labels_and_weights(
+                    y, sample_weight, rows, self.classes_, settings.weights
+                )
+                batch = Batch(rows, labels, weights, np.arange(rows.shape[0]))
+                blocks.learn(
+                    self._learned, settings.method, batch, shuffled=shuffled, tested=tested
+                )
         self._warn_if_diverged(4)
 
     def _begin(self, X: Any, y: Any, classes: Any, sample_weight: Any, shuffled: bool) -> None:
@@ -326,8 +338,7 @@ class Ranker(Scorer, metaclass=ABCMeta):
                 return
             self._start(X, known, check_random_state(self.random_state), shuffled=shuffled)
             batch = Batch(X, labels, weights, np.arange(X.shape[0]))
-            self._learn(batch, shuffled=shuffled)
-            self._settings()
+            blocks.learn(self._learned, self._settings().method, batch, shuffled=shuffled)
 
     def _start(
         self, X: Any, classes: NDArray[Any], random: np.random.RandomState, *, shuffled: bool
@@ -351,26 +362,6 @@ class Ranker(Scorer, metaclass=ABCMeta):
         if known.get("C") == "auto":
             fresh["_shape"]["C"] = "auto"
         self.__dict__ = self.__dict__ | fresh | (learned or {})
-
-    def _learn(self, batch: Batch, *, tested: bool = True, shuffled: bool = False) -> None:
-        """Learn rows in the order given. Rows that were shuffled are no stream in time."""
-        cell = self._learned
-        before = cell.state
-        if not batch.weights[batch.order].any():
-            return
-        seen, was_shuffled = before.buffer.seen.sum(), record.shuffled(before.record)
-        try:
-            record.set_shuffled(before.record, shuffled)
-            if before.intercept is not None:
-                cell.state = before._replace(intercept=None)
-            blocks.learn(cell, self._settings().method, batch, tested=tested)
-        except BaseException:
-            if cell.state.buffer.seen.sum() == seen:
-                record.set_shuffled(cell.state.record, was_shuffled)
-                cell.state = cell.state._replace(intercept=before.intercept)
-            raise
-        finally:
-            self._own.turn += 1
 
     def learn_one(self, x: Any, y: Any, classes: ArrayLike | None = None) -> Self:
         """Go on learning from one row: `partial_fit` without its overhead.
@@ -419,8 +410,8 @@ class Ranker(Scorer, metaclass=ABCMeta):
     def learn_row(self, row: Any, label: int) -> None:
         """Go on learning from one checked row of the class at this place in `classes_`."""
         settings = self._settings()
-        batch = Batch(row, _ONE_LABEL[label], settings.weights[label], _ONE_ROW)
-        self._learn(batch)
+        batch = Batch(row, _ONE_LABEL[label], settings.weights[label : label + 1], _ONE_ROW)
+        blocks.learn(self._learned, settings.method, batch, shuffled=False)
         self._warn_if_diverged(stacklevel=4)  # who called `learn_one`
 
     def _check_row(self, x: Any) -> Any:
@@ -446,14 +437,13 @@ class Ranker(Scorer, metaclass=ABCMeta):
         ):
             self.check_parameters()
             read, class_weight = itemgetter(*self._get_param_names()), self.class_weight
-            weights = checks.class_weights(class_weight, self.classes_)
             self._own.known = known = Settings(
                 read,
                 read(self.__dict__),
                 dict(class_weight) if isinstance(class_weight, dict) else class_weight,
                 self._method(self._learned.state),
                 self._learned.state.sparse,
-                (weights[:1], weights[1:]),
+                checks.class_weights(class_weight, self.classes_),
             )
         return known
 
@@ -472,6 +462,11 @@ class Ranker(Scorer, metaclass=ABCMeta):
                     f"classes={given} is not the classes of the first call, "
                     f"{self.classes_.tolist()}."
                 )
+        if getattr(self, "C", None) == "auto" and "C" not in self._shape:
+            raise ValueError(
+                "C was a number when this stream began and cannot become 'auto' now: fit anew, or "
+                "set it back."
+            )
         for name, value in self._shape.items():
             if getattr(self, name) != value:
                 raise ValueError(
@@ -482,8 +477,8 @@ class Ranker(Scorer, metaclass=ABCMeta):
     def _check(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool
     ) -> tuple[Any, NDArray[Any], NDArray[np.float64]]:
-        X = checks.check_rows(self, X, reset=reset)
-        return X, checks.check_labels(y, X), checks.check_weights(sample_weight, X)
+        rows = self._rows_to_learn(X, reset=reset)
+        return rows, checks.check_labels(y, rows), checks.check_weights(sample_weight, rows)
 
     @contextlib.contextmanager
     def _unchanged_on_error(self) -> Iterator[Callable[[], None]]:

@@ -1,7 +1,6 @@
 """Confidence-weighted bipartite ranking."""
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -13,7 +12,7 @@ from scipy.special import ndtri
 from cbrank import kernels
 from cbrank.learning import record, served
 from cbrank.learning.front import Scales, scales_from, unscaled
-from cbrank.learning.method import Method
+from cbrank.learning.method import Kernels, Method
 from cbrank.learning.pool import FORGETS, Learner
 from cbrank.learning.room import refuse_if_too_large
 from cbrank.learning.state import State
@@ -159,16 +158,15 @@ class CBRanker(Ranker):
     def _new_model(self, n_features: int, sparse: bool) -> Any:
         return new_model(n_features, sparse, self._needs_matrix())
 
-    def _kernel(self, state: State, model: Any) -> Callable[..., None]:
-        return kernel_of(state, model)
+    def _kernels(self) -> Kernels:
+        return kernels_of(self._needs_matrix())
 
     def _kernel_parameters(self, balanced: bool) -> Any:
         return parameters_of(self, balanced)
 
-    def _method(self, state: State | None = None) -> Method:
-        return method_of(
-            self, super()._method(state), _POOL_FULL if self._needs_matrix() else _POOL_DIAGONAL
-        )
+    def _method(self, state: State | None = None, *, fits: bool = False) -> Method:
+        plain = super()._method(state, fits=fits)
+        return method_of(self, plain, _POOL_FULL if plain.needs_matrix else _POOL_DIAGONAL)
 
     def _front(self, X: Any) -> Scales | None:
         scaled = self.C == "auto" and self._needs_matrix()
@@ -183,14 +181,6 @@ class CBRanker(Ranker):
         if any(parts[part] for part in parts if part not in ("", "front")):
             raise ValueError("it has arrays that no such front has")
         return scales_from(parts["front"], facts, n_features)
-
-    def _check_unchanged(self, classes: Any) -> None:
-        super()._check_unchanged(classes)
-        if self.C == "auto" and "C" not in self._shape:
-            raise ValueError(
-                "C was a number when this stream began and cannot become 'auto' now: fit anew, or "
-                "set it back."
-            )
 
     # What it can say -----------------------------------------------------------------------------
 
@@ -211,7 +201,7 @@ class CBRanker(Ranker):
 def parameters_of(ranker: Any, balanced: bool) -> Any:
     """Return the numbers that the kernels go by."""
     return kernels.confidence.Parameters(
-        0.0 if ranker.C == "auto" else float(ranker.C),
+        0.0,  # the learner's, see `method_of`
         float(ndtri(ranker.eta)),
         kernels.confidence.DIAGONAL_FORMS.index(ranker.diagonal_update),
         ranker.policy == "reservoir",
@@ -229,6 +219,7 @@ def method_of(ranker: Any, plain: Method, pool: tuple[Learner, ...]) -> Method:
     """Return how a ranker learns by its parameters, given the learners with C "auto"."""
     auto, average, kept = plain.pool, ranker.average, plain.rows_kept
     learners = pool if auto else (Learner(math.nan if ranker.C == "auto" else float(ranker.C)),)
+    [numbers] = plain.parameters
     if ranker.forgetting != "auto":
         share = float(ranker.forgetting)
         learners = tuple(each._replace(forgetting=share) for each in learners)
@@ -236,6 +227,7 @@ def method_of(ranker: Any, plain: Method, pool: tuple[Learner, ...]) -> Method:
         kept = partial(rows_kept, ranker, auto)
     return replace(
         plain,
+        parameters=tuple(numbers._replace(C=each.C) for each in learners),
         learners=learners,
         lasting=len(learners) - auto,
         joins=auto and ranker.forgetting == "auto",
@@ -244,7 +236,7 @@ def method_of(ranker: Any, plain: Method, pool: tuple[Learner, ...]) -> Method:
         n_readouts=2,
         weights=readout_of,
         buffer_after=partial(buffer_after, ranker),
-        multiplies=partial(multiplies, learners),
+        multiplies=plain.needs_matrix and any(each.forgetting for each in learners),
     )
 
 
@@ -261,28 +253,11 @@ def new_model(n_features: int, sparse: bool, full: bool) -> Any:
     return kernels.confidence.FullModel(mean, np.eye(n_features), lag, tally)
 
 
-def is_full(model: Any) -> bool:
-    """Say whether a model has a d x d covariance."""
-    return isinstance(model, kernels.confidence.FullModel)
-
-
-def learns_in_blocks(state: State) -> bool:
-    """Say whether rows are learned a block at a time: features are many, and so are rows kept."""
-    wide = state.record.held.size >= kernels.blocked.WORTHWHILE
-    return bool(wide and state.buffer.least[0] >= kernels.blocked.FEWEST)
-
-
-def kernel_of(state: State, model: Any) -> Callable[..., None]:
-    """Return the function that streams rows into a model."""
-    if is_full(model):
-        return kernels.blocked.learn if learns_in_blocks(state) else kernels.full.learn
-    return kernels.sparse_diagonal.learn if state.sparse else kernels.diagonal.learn
-
-
-def multiplies(learners: tuple[Learner, ...], state: State) -> bool:
-    """Say whether products of matrices may be needed, which threads share out."""
-    forgets = any(each.forgetting for each in learners)
-    return is_full(state.models[0]) and (forgets or learns_in_blocks(state))
+def kernels_of(full: bool) -> Kernels:
+    """Return the functions that stream rows into a model with a full covariance or a diagonal one."""
+    if full:
+        return Kernels(kernels.full.learn, blocked=kernels.blocked.learn)
+    return Kernels(kernels.diagonal.learn, kernels.sparse_diagonal.learn)
 
 
 def readout_of(model: Any, readout: int, columns: Any) -> Floats:

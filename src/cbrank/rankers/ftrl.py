@@ -1,12 +1,11 @@
 """Follow the regularised leader for the area under the ROC curve."""
 
-from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
 from cbrank import kernels
-from cbrank.learning.state import State
+from cbrank.learning.method import Kernels
 from cbrank.parameters import NOT_NEGATIVE, POSITIVE, Parameter, Table, common, step
 from cbrank.rankers.base import Ranker
 
@@ -62,28 +61,10 @@ class FTRLAUCRanker(Ranker):
         *common("the step"),
     )
 
-    def __init__(
-        self,
-        step: float = 2.0**-5,
-        *,
-        l1: float = 0.0,
-        l2: float = 0.0,
-        beta: float = 1.0,
-        operating_point: Literal["balanced", "accuracy"] = "balanced",
-        class_weight: Literal["balanced"] | dict[Any, float] | None = None,
-        shuffle: bool = True,
-        n_passes: int = 1,
-        random_state: Any = None,
-    ) -> None:
-        self.step = step
-        self.l1 = l1
-        self.l2 = l2
-        self.beta = beta
-        self.operating_point = operating_point
-        self.class_weight = class_weight
-        self.shuffle = shuffle
-        self.n_passes = n_passes
-        self.random_state = random_state
+    step: float
+    l1: float
+    l2: float
+    beta: float
 
     def _new_model(self, n_features: int, sparse: bool) -> Any:  # noqa: ARG002
         return kernels.ftrl.Model(
@@ -94,8 +75,8 @@ class FTRLAUCRanker(Ranker):
             mean_score=np.zeros(2),
         )
 
-    def _kernel(self, state: State, model: Any) -> Callable[..., None]:  # noqa: ARG002
-        return kernels.ftrl.learn_sparse if state.sparse else kernels.ftrl.learn
+    def _kernels(self) -> Kernels:
+        return Kernels(kernels.ftrl.learn, kernels.ftrl.learn_sparse)
 
     def _kernel_parameters(self, balanced: bool) -> Any:
         return kernels.ftrl.Parameters(

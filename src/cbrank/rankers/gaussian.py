@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from cbrank import kernels
-from cbrank.arrays import read_only
 from cbrank.estimator import check_is_fitted
 from cbrank.learning import record, served
-from cbrank.learning.blocks import DENSE_BLOCK
+from cbrank.learning.blocks import DENSE_BLOCK, read_only
 from cbrank.learning.state import Cell, State
 from cbrank.rankers import interface
 

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cbrank import checks
 from cbrank.estimator import BaseEstimator
 from cbrank.learning import record
 from cbrank.learning import state as states
 from cbrank.learning.front import waits
 from cbrank.learning.state import Cell
-from cbrank.rankers import checks, sound
+from cbrank.rankers import sound
 from cbrank.rankers.sound import Arrays, Facts
 
 _EVERY = slice(None)

@@ -1,12 +1,11 @@
 """Online AUC maximisation."""
 
-from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from cbrank import kernels
-from cbrank.learning.state import State
+from cbrank.learning.method import Kernels
 from cbrank.parameters import BUFFER_SIZE, POSITIVE, Parameter, Table, common
 from cbrank.rankers.base import Ranker
 
@@ -62,34 +61,16 @@ class OAMRanker(Ranker):
         *common("C", "the shuffling and of the reservoir"),
     )
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        buffer_size: int = 50,
-        update: Literal["sequential", "gradient"] = "sequential",
-        policy: Literal["fifo", "reservoir"] = "reservoir",
-        operating_point: Literal["balanced", "accuracy"] = "balanced",
-        class_weight: Literal["balanced"] | dict[Any, float] | None = None,
-        shuffle: bool = True,
-        n_passes: int = 1,
-        random_state: Any = None,
-    ) -> None:
-        self.C = C
-        self.buffer_size = buffer_size
-        self.update = update
-        self.policy = policy
-        self.operating_point = operating_point
-        self.class_weight = class_weight
-        self.shuffle = shuffle
-        self.n_passes = n_passes
-        self.random_state = random_state
+    C: float
+    buffer_size: int
+    update: Literal["sequential", "gradient"]
+    policy: Literal["fifo", "reservoir"]
 
     def _new_model(self, n_features: int, sparse: bool) -> Any:  # noqa: ARG002
         return kernels.oam.Model(np.zeros(n_features), np.zeros(1, np.int64))
 
-    def _kernel(self, state: State, model: Any) -> Callable[..., None]:  # noqa: ARG002
-        return kernels.oam.learn_sparse if state.sparse else kernels.oam.learn
+    def _kernels(self) -> Kernels:
+        return Kernels(kernels.oam.learn, kernels.oam.learn_sparse)
 
     def _kernel_parameters(self, balanced: bool) -> Any:
         return kernels.oam.Parameters(

@@ -1,13 +1,12 @@
 """One-pass AUC optimisation."""
 
-from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from cbrank import kernels
+from cbrank.learning.method import Kernels
 from cbrank.learning.room import refuse_if_too_large
-from cbrank.learning.state import State
 from cbrank.parameters import COUNT, Parameter, Table, common, regularization, step
 from cbrank.rankers.base import Ranker
 
@@ -64,28 +63,10 @@ class OPAUCRanker(Ranker):
         *common("the step", "the shuffling and of the sketch"),
     )
 
-    def __init__(
-        self,
-        step: float = 2.0**-9,
-        *,
-        regularization: float = 1e-4,
-        rank: int | None = None,
-        sketch: Literal["published", "centred"] = "published",
-        operating_point: Literal["balanced", "accuracy"] = "balanced",
-        class_weight: Literal["balanced"] | dict[Any, float] | None = None,
-        shuffle: bool = True,
-        n_passes: int = 1,
-        random_state: Any = None,
-    ) -> None:
-        self.step = step
-        self.regularization = regularization
-        self.rank = rank
-        self.sketch = sketch
-        self.operating_point = operating_point
-        self.class_weight = class_weight
-        self.shuffle = shuffle
-        self.n_passes = n_passes
-        self.random_state = random_state
+    step: float
+    regularization: float
+    rank: int | None
+    sketch: Literal["published", "centred"]
 
     def _needs_matrix(self) -> bool:
         return self.rank is None
@@ -99,10 +80,10 @@ class OPAUCRanker(Ranker):
         covariances = np.zeros((2, n_features, n_features))
         return kernels.opauc.Model(w, diverged, mean, covariances)
 
-    def _kernel(self, state: State, model: Any) -> Callable[..., None]:
-        if isinstance(model, kernels.opauc.Model):
-            return kernels.opauc.learn
-        return kernels.opauc.learn_sketch_sparse if state.sparse else kernels.opauc.learn_sketch
+    def _kernels(self) -> Kernels:
+        if self.rank is None:
+            return Kernels(kernels.opauc.learn)
+        return Kernels(kernels.opauc.learn_sketch, kernels.opauc.learn_sketch_sparse)
 
     def _kernel_parameters(self, balanced: bool) -> Any:
         return kernels.opauc.Parameters(

@@ -1,17 +1,16 @@
 """What all rankers can do once they have learned: score, predict and be measured."""
 
 import operator
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from cbrank import kernels
-from cbrank.arrays import read_only
+from cbrank import checks, kernels
 from cbrank.estimator import BaseEstimator, ClassifierMixin, Estimator, check_is_fitted
 from cbrank.learning import record, served
-from cbrank.learning.blocks import provisional
+from cbrank.learning.blocks import provisional, read_only
 from cbrank.learning.front import milestone, waits
 from cbrank.learning.method import Method
 from cbrank.learning.served import Anchor, Mixture
@@ -19,7 +18,6 @@ from cbrank.learning.state import Cell, State
 from cbrank.locking import Own, copied
 from cbrank.metrics.roc import auc_of
 from cbrank.parameters import Kind
-from cbrank.rankers import checks
 
 Floats = NDArray[np.float64]
 
@@ -96,7 +94,7 @@ class Scorer(ClassifierMixin, BaseEstimator):
     classes_: NDArray[Any]
     _own: Own
     _learned: Cell
-    operating_point: str
+    operating_point: Literal["balanced", "accuracy"]
     class_weight: Any
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:  # noqa: ARG004
@@ -121,9 +119,7 @@ class Scorer(ClassifierMixin, BaseEstimator):
         """Return how rows are learned, by the parameters."""
         raise NotImplementedError
 
-    def _check_rows(self, X: Any, *, reset: bool) -> Any:
-        """Return checked rows."""
-        return checks.check_rows(self, X, reset=reset)
+    _check_rows = checks.check_rows
 
     def _fitted(self, name: str) -> State:
         """Return what is served of, or fail as a missing attribute does."""
@@ -160,7 +156,7 @@ class Scorer(ClassifierMixin, BaseEstimator):
             not state.record.origin.size
         ):  # a readout's unit does not depend on its weights: a few will do
             return self._of_columns(state, served.mixture_of(method, state, columns), columns)
-        key = self._own.turn, tuple(method.readouts), int(state.buffer.seen.sum())
+        key = self._learned.turn, tuple(method.readouts), int(state.buffer.seen.sum())
         known = self._own.served
         if known is None or known[0] is not state or known[1] != key:
             mixed = self._of_columns(state, served.mixture_of(method, state), _EVERY)

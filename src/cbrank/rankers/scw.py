@@ -1,6 +1,5 @@
 """Soft confidence-weighted learning."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -9,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from cbrank import kernels
-from cbrank.learning.method import Method
+from cbrank.learning.method import Kernels, Method
 from cbrank.learning.room import refuse_if_too_large
 from cbrank.learning.state import State
 from cbrank.parameters import COVARIANCE, POSITIVE, Parameter, Table, common, eta
@@ -57,26 +56,9 @@ class SCWRanker(Ranker):
         *common("C", class_weight="balanced"),
     )
 
-    def __init__(
-        self,
-        C: float = 0.25,
-        *,
-        eta: float = 0.7,
-        covariance: Literal["full", "diagonal"] = "full",
-        operating_point: Literal["balanced", "accuracy"] = "balanced",
-        class_weight: Literal["balanced"] | dict[Any, float] | None = "balanced",
-        shuffle: bool = True,
-        n_passes: int = 1,
-        random_state: Any = None,
-    ) -> None:
-        self.C = C
-        self.eta = eta
-        self.covariance = covariance
-        self.operating_point = operating_point
-        self.class_weight = class_weight
-        self.shuffle = shuffle
-        self.n_passes = n_passes
-        self.random_state = random_state
+    C: float
+    eta: float
+    covariance: Literal["full", "diagonal"]
 
     def _needs_matrix(self) -> bool:
         return self.covariance == "full"
@@ -87,16 +69,18 @@ class SCWRanker(Ranker):
         refuse_if_too_large(n_features, 1, 'use covariance="diagonal"')
         return kernels.scw.FullModel(np.zeros(n_features), np.eye(n_features))
 
-    def _kernel(self, state: State, model: Any) -> Callable[..., None]:
-        if isinstance(model, kernels.scw.FullModel):
-            return kernels.scw.learn_full
-        return kernels.scw.learn_diagonal_sparse if state.sparse else kernels.scw.learn_diagonal
+    def _kernels(self) -> Kernels:
+        if self.covariance == "full":
+            return Kernels(kernels.scw.learn_full)
+        return Kernels(kernels.scw.learn_diagonal, kernels.scw.learn_diagonal_sparse)
 
     def _kernel_parameters(self, balanced: bool) -> Any:
         return kernels.scw.Parameters(float(self.C), float(ndtri(self.eta)), balanced)
 
-    def _method(self, state: State | None = None) -> Method:
-        return replace(super()._method(state), weights=lambda model, _, columns: model.mu[columns])
+    def _method(self, state: State | None = None, *, fits: bool = False) -> Method:
+        return replace(
+            super()._method(state, fits=fits), weights=lambda model, _, columns: model.mu[columns]
+        )
 
     @property
     def covariance_(self) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbrank import kernels
-from cbrank.learning import blocks, record, served
+from cbrank.learning import blocks, served
 from cbrank.learning.blocks import to_its_end, uninterrupted
 from cbrank.learning.front import waits
 from cbrank.learning.method import Method
@@ -197,8 +197,8 @@ def _settings_of(method: Method, state: State, settings: "Settings | None") -> N
     for learner in method.learners[: len(state.models)]:
         share = learner.forgetting
         own += [learner.C, kernels.forgetting.rows_between(share) if share else 0]
-    _, *others = settings.method.parameters
-    return np.array([*others, *np.concatenate(settings.weights), *own], np.float64)
+    _, *others = settings.method.parameters[0]
+    return np.array([*others, *settings.weights, *own], np.float64)
 
 
 def _learns_at_once(state: State) -> bool:
@@ -243,7 +243,7 @@ def learn(ranker: Any, x: Any, y: Any) -> bool:
             _learn_last(ranker, state, session.learn, label)
         return done != _REFUSED
     finally:
-        own.turn += 1
+        cell.turn += 1
 
 
 def _learn_last(ranker: Any, state: State, address: int, label: int) -> None:
@@ -254,7 +254,7 @@ def _learn_last(ranker: Any, state: State, address: int, label: int) -> None:
         if calls:
             uninterrupted([*calls, (calls.clear,)])
         cell = ranker._learned
-        if cell.state is state and not record.rows_left(state.record):
+        if cell.state is state and not blocks.rows_left(state):
             blocks.end_block(cell, ranker._settings().method)
 
     to_its_end(go_on, lambda: not calls)

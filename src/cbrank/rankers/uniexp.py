@@ -1,12 +1,11 @@
 """Online univariate exponential loss."""
 
-from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
 from cbrank import kernels
-from cbrank.learning.state import State
+from cbrank.learning.method import Kernels
 from cbrank.parameters import Table, common, step
 from cbrank.rankers.base import Ranker
 
@@ -46,28 +45,13 @@ class UniExpRanker(Ranker):
 
     PARAMETERS: ClassVar[Table] = (step(2.0**-12), *common("the step"))
 
-    def __init__(
-        self,
-        step: float = 2.0**-12,
-        *,
-        operating_point: Literal["balanced", "accuracy"] = "balanced",
-        class_weight: Literal["balanced"] | dict[Any, float] | None = None,
-        shuffle: bool = True,
-        n_passes: int = 1,
-        random_state: Any = None,
-    ) -> None:
-        self.step = step
-        self.operating_point = operating_point
-        self.class_weight = class_weight
-        self.shuffle = shuffle
-        self.n_passes = n_passes
-        self.random_state = random_state
+    step: float
 
     def _new_model(self, n_features: int, sparse: bool) -> Any:  # noqa: ARG002
         return kernels.uniexp.Model(np.zeros(n_features), np.zeros(1, np.int64))
 
-    def _kernel(self, state: State, model: Any) -> Callable[..., None]:  # noqa: ARG002
-        return kernels.uniexp.learn_sparse if state.sparse else kernels.uniexp.learn
+    def _kernels(self) -> Kernels:
+        return Kernels(kernels.uniexp.learn, kernels.uniexp.learn_sparse)
 
     def _kernel_parameters(self, balanced: bool) -> Any:
         return kernels.uniexp.Parameters(float(self.step), balanced)
