@@ -66,15 +66,11 @@ def _is_in_order(
     dense = type(X) is np.ndarray
     if not dense and getattr(X, "format", None) != "csr":
         return False
-    values = X if dense else X.data
-    if X.ndim != 2 or min(X.shape) == 0 or values.dtype != np.float64:
+    values, ordered = (X, X.flags.c_contiguous and X.flags.aligned) if dense else (X.data, True)
+    if not ordered or X.ndim != 2 or min(X.shape) == 0 or values.dtype != np.float64:
         return False
-    if dense and not (X.flags.c_contiguous and X.flags.aligned):
-        return False
-    if not wider and (
-        hasattr(estimator, "feature_names_in_")
-        or not (reset or estimator.n_features_in_ == X.shape[1])
-    ):
+    fits = reset or wider or estimator.n_features_in_ == X.shape[1]
+    if not fits or (not wider and hasattr(estimator, "feature_names_in_")):
         return False
     with np.errstate(over="ignore", invalid="ignore"):
         if finite and not np.isfinite(values.sum()):
@@ -84,8 +80,14 @@ def _is_in_order(
     return True
 
 
-def as_one_row(x: Any, taker: str = "learn_one", for_many: str = "partial_fit") -> Any:
+def as_one_row(
+    x: Any, taker: str = "learn_one", for_many: str = "partial_fit", *, tables: bool = False
+) -> Any:
     """Return a row as a table of one row; anything else is refused, with a method that takes it."""
+    if type(x) is np.ndarray and x.ndim == 1:
+        return x[None]
+    if isinstance(x, Mapping) and tables:
+        return [x]
     if isinstance(x, Mapping):
         raise ValueError(  # noqa: TRY004
             "x is a dictionary, and learn_one takes numbers in the order of the columns: pass a list "

@@ -46,7 +46,7 @@ class Method:
         Whether the model is d x d, so that rows are dense.
     rows_kept : callable
         Gives, for a number of features, how many rows of each class are kept at first, and for how many
-        there is room.
+        there is room; the rows of rankers that learn without a buffer only tell what is typical.
     learners : tuple of Learner
         The learners there may be.
     pool : bool
@@ -72,8 +72,8 @@ class Method:
     new_model: Callable[[int, bool], Any]
     kernels: Kernels
     parameters: tuple[Any, ...]
-    needs_matrix: bool
-    rows_kept: Callable[[int], tuple[int, int]]
+    needs_matrix: bool = False
+    rows_kept: Callable[[int], tuple[int, int]] = lambda _: (50, 50)
     learners: tuple[Learner, ...] = (Learner(1.0),)
     pool: bool = False
     lasting: int = 1
@@ -84,3 +84,14 @@ class Method:
     buffer_after: Callable[["Method", State], Any] = _as_before
     multiplies: bool = False
     of_matrix: Callable[[bool], "Method"] | None = None
+
+
+class Settings(NamedTuple):
+    """What a stream is learned by for as long as no parameter changes."""
+
+    read: Callable[[dict[str, Any]], tuple[Any, ...]]
+    values: tuple[Any, ...]  # of the parameters, `read` from the attributes
+    class_weight: Any  # a copy, for a dictionary changes within
+    method: Method
+    sparse: bool  # the state's, which the method depends on
+    weights: Floats  # of the classes

@@ -21,6 +21,7 @@ SHORTEST, LONGEST = 32, 1024  # rows of a block: an eighth of the rows so far, w
 ROWS, FILLED = range(2)  # places in `position`
 _RECENT = 1000.0  # rows that `recent_auc_` remembers
 _EVIDENCE = 2000.0  # rows that the evidence for learners remembers in a stream
+_NORMAL_95 = 1.959963984540054  # standard errors on each side of a 95% interval
 EVER = 2.0**52  # a memory longer than any stream: that of rows in random order
 # Blocks after which a merged ranker's shape is taken, each of which shrinks it towards that before. Of 1, 2,
 # 3 and 8, 2 had on five data sets in four shards about the log loss of shrinking towards the first ranker's.
@@ -196,6 +197,12 @@ def deviation_of(record: Record, *, recent: bool = False) -> float:
         sums[_PAIRS] * auc * (1.0 - auc) + sums[_POSITIVES] * above + sums[_NEGATIVES] * below
     )
     return float(math.sqrt(max(variance, 0.0)) / sums[_WEIGHT])
+
+
+def interval_of(record: Record, *, recent: bool = False) -> tuple[float, float]:
+    """Return the ends of the 95% confidence interval of `auc_of`."""
+    auc, error = auc_of(record, recent=recent), deviation_of(record, recent=recent)
+    return max(auc - _NORMAL_95 * error, 0.0), min(auc + _NORMAL_95 * error, 1.0)
 
 
 def merged(records: Sequence[Record], prior: Record | None) -> Record:

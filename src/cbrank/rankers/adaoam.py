@@ -5,8 +5,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cbrank import kernels
-from cbrank.learning.method import Kernels
+from cbrank.learning.method import Kernels, Method
 from cbrank.learning.room import refuse_if_too_large
+from cbrank.learning.state import State
 from cbrank.parameters import POSITIVE, Parameter, Table, common, regularization, step
 from cbrank.rankers.base import Ranker
 
@@ -61,22 +62,24 @@ class AdaOAMRanker(Ranker):
     def _needs_matrix(self) -> bool:
         return True
 
-    def _new_model(self, n_features: int, sparse: bool) -> Any:  # noqa: ARG002
-        refuse_if_too_large(
-            n_features, 2, 'use OPAUCRanker(rank=50) or CBRanker(covariance="diagonal")'
-        )
-        return kernels.adaoam.Model(
-            w=np.zeros(n_features),
-            diverged=np.zeros(1, np.int64),
-            mean=np.zeros((2, n_features)),
-            Gamma=np.zeros((2, n_features, n_features)),
-            s=np.zeros(n_features),
+    def _method(self, state: State | None = None, *, fits: bool = False) -> Method:  # noqa: ARG002
+        numbers = float(self.step), float(self.regularization), float(self.smoothing)
+        return Method(
+            _new_model,
+            Kernels(kernels.adaoam.learn),
+            (kernels.adaoam.Parameters(*numbers, self._balances(fits)),),
+            needs_matrix=True,
         )
 
-    def _kernels(self) -> Kernels:
-        return Kernels(kernels.adaoam.learn)
 
-    def _kernel_parameters(self, balanced: bool) -> Any:
-        return kernels.adaoam.Parameters(
-            float(self.step), float(self.regularization), float(self.smoothing), balanced
-        )
+def _new_model(n_features: int, _: bool) -> Any:
+    refuse_if_too_large(
+        n_features, 2, 'use OPAUCRanker(rank=50) or CBRanker(covariance="diagonal")'
+    )
+    return kernels.adaoam.Model(
+        w=np.zeros(n_features),
+        diverged=np.zeros(1, np.int64),
+        mean=np.zeros((2, n_features)),
+        Gamma=np.zeros((2, n_features, n_features)),
+        s=np.zeros(n_features),
+    )

@@ -1,7 +1,6 @@
 """Confidence-weighted bipartite ranking."""
 
 import math
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -13,7 +12,7 @@ from cbrank import kernels
 from cbrank.learning import record, served
 from cbrank.learning.front import Scales, scales_from, unscaled
 from cbrank.learning.method import Kernels, Method
-from cbrank.learning.pool import FORGETS, Learner
+from cbrank.learning.pool import OF_LINES, OF_LINES_DIAGONAL, Learner
 from cbrank.learning.room import refuse_if_too_large
 from cbrank.learning.state import State
 from cbrank.parameters import BUFFER_SIZES, CBR, Table, buffer_size_after, room_for
@@ -21,18 +20,6 @@ from cbrank.rankers import gaussian, single
 from cbrank.rankers.base import Ranker
 
 Floats = NDArray[np.float64]
-
-# With C "auto": the learners, the last only where rows come in their order (docs/defaults.md). A small and a
-# large C in the mixture do what one between them would on most data, and better where that is wrong. One that
-# forgets has a C between: with one variance a feature a large one makes variances so small, with every wrong
-# pair, that the mean can no more be moved in the time of its memory.
-_POOL_FULL = Learner(2.0**-11), Learner(2.0**-3), Learner(2.0**-8, FORGETS)
-_POOL_DIAGONAL = (
-    Learner(2.0**-12),
-    Learner(2.0**-5),
-    Learner(2.0),
-    Learner(2.0**-12, FORGETS),
-)
 
 
 class CBRanker(Ranker):
@@ -155,18 +142,10 @@ class CBRanker(Ranker):
     def _needs_matrix(self) -> bool:
         return self.covariance == "full"
 
-    def _new_model(self, n_features: int, sparse: bool) -> Any:
-        return new_model(n_features, sparse, self._needs_matrix())
-
-    def _kernels(self) -> Kernels:
-        return kernels_of(self._needs_matrix())
-
-    def _kernel_parameters(self, balanced: bool) -> Any:
-        return parameters_of(self, balanced)
-
     def _method(self, state: State | None = None, *, fits: bool = False) -> Method:
-        plain = super()._method(state, fits=fits)
-        return method_of(self, plain, _POOL_FULL if plain.needs_matrix else _POOL_DIAGONAL)
+        full = self._needs_matrix()
+        pool = (OF_LINES if full else OF_LINES_DIAGONAL) if self._is_pool(state) else None
+        return method_of(self, pool, full=full, balanced=self._balances(fits))
 
     def _front(self, X: Any) -> Scales | None:
         scaled = self.C == "auto" and self._needs_matrix()
@@ -187,9 +166,7 @@ class CBRanker(Ranker):
     learn_at_once, say_at_once = single.learn, single.say
     decision_function, preference_proba = gaussian.decision_function, gaussian.preference_proba
     _std = gaussian.deviations
-    learned, like, prior = gaussian.learned, gaussian.like, gaussian.prior
-    lasting, together = gaussian.lasting, gaussian.together
-    waits = property(gaussian.waits)
+    together = gaussian.together
     covariance_ = property(gaussian.covariance)
     C_, forgetting_ = property(gaussian.C), property(gaussian.forgetting)
     n_pairs_, n_updates_ = property(gaussian.n_pairs), property(gaussian.n_updates)
@@ -198,49 +175,55 @@ class CBRanker(Ranker):
 # How rankers with a Gaussian over weights learn ----------------------------------------------------
 
 
-def parameters_of(ranker: Any, balanced: bool) -> Any:
-    """Return the numbers that the kernels go by."""
-    return kernels.confidence.Parameters(
-        0.0,  # the learner's, see `method_of`
-        float(ndtri(ranker.eta)),
-        kernels.confidence.DIAGONAL_FORMS.index(ranker.diagonal_update),
-        ranker.policy == "reservoir",
-        balanced,
-        math.inf if _is_the_papers(ranker) else kernels.confidence.WIDEST,
-    )
-
-
-def _is_the_papers(ranker: Any) -> bool:
-    """Say whether a ranker learns by the paper's algorithm to the letter."""
-    return "auto" not in (ranker.C, ranker.buffer_size) and not ranker.average
-
-
-def method_of(ranker: Any, plain: Method, pool: tuple[Learner, ...]) -> Method:
-    """Return how a ranker learns by its parameters, given the learners with C "auto"."""
-    auto, average, kept = plain.pool, ranker.average, plain.rows_kept
-    learners = pool if auto else (Learner(math.nan if ranker.C == "auto" else float(ranker.C)),)
-    [numbers] = plain.parameters
+def method_of(
+    ranker: Any, pool: tuple[Learner, ...] | None, *, full: bool, balanced: bool
+) -> Method:
+    """Return how a ranker learns by its parameters, given the learners if C is "auto"."""
+    auto, average = pool is not None, ranker.average
+    learners = pool or (Learner(math.nan if ranker.C == "auto" else float(ranker.C)),)
     if ranker.forgetting != "auto":
         share = float(ranker.forgetting)
         learners = tuple(each._replace(forgetting=share) for each in learners)
-    if ranker.buffer_size == "auto":
-        kept = partial(rows_kept, ranker, auto)
-    return replace(
-        plain,
-        parameters=tuple(numbers._replace(C=each.C) for each in learners),
+    numbers = parameters_of(ranker, balanced)
+    return Method(
+        partial(new_model, full=full),
+        kernels_of(full),
+        tuple(numbers._replace(C=each.C) for each in learners),
+        full,
+        partial(rows_kept, ranker, auto),
         learners=learners,
+        pool=auto,
         lasting=len(learners) - auto,
         joins=auto and ranker.forgetting == "auto",
-        rows_kept=kept,
         readouts=(0, 1) if auto and average == "auto" else (int(bool(average)),),
         n_readouts=2,
         weights=readout_of,
         buffer_after=partial(buffer_after, ranker),
-        multiplies=plain.needs_matrix and any(each.forgetting for each in learners),
+        multiplies=full and any(each.forgetting for each in learners),
     )
 
 
-def new_model(n_features: int, sparse: bool, full: bool) -> Any:
+def parameters_of(ranker: Any, balanced: bool) -> Any:
+    """Return the numbers that the kernels go by, all but the learners' C."""
+    papers = "auto" not in (ranker.C, ranker.buffer_size) and not ranker.average
+    return kernels.confidence.Parameters(
+        0.0,
+        float(ndtri(ranker.eta)),
+        kernels.confidence.DIAGONAL_FORMS.index(ranker.diagonal_update),
+        ranker.policy == "reservoir",
+        balanced,
+        math.inf if papers else kernels.confidence.WIDEST,
+    )
+
+
+def kernels_of(full: bool) -> Kernels:
+    """Return the functions that stream rows into a model with a full covariance or a diagonal one."""
+    if full:
+        return Kernels(kernels.full.learn, blocked=kernels.blocked.learn)
+    return Kernels(kernels.diagonal.learn, kernels.sparse_diagonal.learn)
+
+
+def new_model(n_features: int, sparse: bool, *, full: bool) -> Any:
     """Return a standard Gaussian that has met no pair."""
     mean, lag, tally = np.zeros(n_features), np.zeros(n_features), np.zeros(3, np.int64)
     if not full and sparse:
@@ -253,13 +236,6 @@ def new_model(n_features: int, sparse: bool, full: bool) -> Any:
     return kernels.confidence.FullModel(mean, np.eye(n_features), lag, tally)
 
 
-def kernels_of(full: bool) -> Kernels:
-    """Return the functions that stream rows into a model with a full covariance or a diagonal one."""
-    if full:
-        return Kernels(kernels.full.learn, blocked=kernels.blocked.learn)
-    return Kernels(kernels.diagonal.learn, kernels.sparse_diagonal.learn)
-
-
 def readout_of(model: Any, readout: int, columns: Any) -> Floats:
     """Return the mean of the weights, or their average."""
     if readout:
@@ -268,7 +244,9 @@ def readout_of(model: Any, readout: int, columns: Any) -> Floats:
 
 
 def rows_kept(ranker: Any, auto: bool, n_features: int) -> tuple[int, int]:
-    """Return how many rows of each class a buffer of size "auto" keeps at first, and its room."""
+    """Return how many rows of each class the buffer keeps at first, and its room."""
+    if ranker.buffer_size != "auto":
+        return int(ranker.buffer_size), int(ranker.buffer_size)
     if not auto:
         return (min(BUFFER_SIZES[1][-1], ranker.MOST_KEPT[0]),) * 2
     kept = min(BUFFER_SIZES[0][-1], ranker.MOST_KEPT[0])

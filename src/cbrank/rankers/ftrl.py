@@ -5,7 +5,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cbrank import kernels
-from cbrank.learning.method import Kernels
+from cbrank.learning.method import Kernels, Method
+from cbrank.learning.state import State
 from cbrank.parameters import NOT_NEGATIVE, POSITIVE, Parameter, Table, common, step
 from cbrank.rankers.base import Ranker
 
@@ -66,19 +67,20 @@ class FTRLAUCRanker(Ranker):
     l2: float
     beta: float
 
-    def _new_model(self, n_features: int, sparse: bool) -> Any:  # noqa: ARG002
-        return kernels.ftrl.Model(
-            w=np.zeros(n_features),
-            diverged=np.zeros(1, np.int64),
-            z=np.zeros(n_features),
-            n=np.zeros(n_features),
-            mean_score=np.zeros(2),
+    def _method(self, state: State | None = None, *, fits: bool = False) -> Method:  # noqa: ARG002
+        numbers = float(self.step), float(self.l1), float(self.l2), float(self.beta)
+        return Method(
+            _new_model,
+            Kernels(kernels.ftrl.learn, kernels.ftrl.learn_sparse),
+            (kernels.ftrl.Parameters(*numbers, self._balances(fits)),),
         )
 
-    def _kernels(self) -> Kernels:
-        return Kernels(kernels.ftrl.learn, kernels.ftrl.learn_sparse)
 
-    def _kernel_parameters(self, balanced: bool) -> Any:
-        return kernels.ftrl.Parameters(
-            float(self.step), float(self.l1), float(self.l2), float(self.beta), balanced
-        )
+def _new_model(n_features: int, _: bool) -> Any:
+    return kernels.ftrl.Model(
+        w=np.zeros(n_features),
+        diverged=np.zeros(1, np.int64),
+        z=np.zeros(n_features),
+        n=np.zeros(n_features),
+        mean_score=np.zeros(2),
+    )

@@ -2,12 +2,14 @@
 
 * beginning and widening: `start`, `reseed`, `resize`
 * looking in: `weights`, `class_weights`, `buffered_rows`, `takes_dense_rows`
+* for merging: `learned`, `prior`, `lasting`, `like`, `waits`
 * taking out and putting in: `get_state`, `from_state`, `check_state`
 
 Model files, merging, Dask, River and the command line go by these; no other package reads an attribute of a
 ranker that begins with an underscore, which ``make lint`` checks.
 """
 
+from copy import copy, deepcopy
 from numbers import Integral
 from typing import Any
 
@@ -16,10 +18,10 @@ from numpy.typing import NDArray
 
 from cbrank import checks
 from cbrank.estimator import BaseEstimator
-from cbrank.learning import record
+from cbrank.learning import record, served
 from cbrank.learning import state as states
-from cbrank.learning.front import waits
-from cbrank.learning.state import Cell
+from cbrank.learning.front import waits as states_wait
+from cbrank.learning.state import Cell, State
 from cbrank.rankers import sound
 from cbrank.rankers.sound import Arrays, Facts
 
@@ -138,6 +140,42 @@ def buffered_rows(ranker: Any) -> tuple[NDArray[np.int64], Any]:
     return labels, rows if state.front is None else state.front.decode(rows)
 
 
+def waits(ranker: Any) -> bool:
+    """Whether rows wait until it is decided what columns are."""
+    return ranker.__sklearn_is_fitted__() and states_wait(ranker._learned.state)
+
+
+def learned(ranker: Any) -> State:
+    """Return what the ranker has learned, not copied."""
+    return ranker._learned.state
+
+
+def prior(ranker: Any, place: int = 0) -> Any:
+    """Return the model of a learner before the first row."""
+    state = ranker._learned.state
+    method, front = ranker._method(state), state.front
+    fresh = method.new_model(state.width, state.sparse)
+    return fresh if front is None else front.begun(method, fresh, place)
+
+
+def lasting(ranker: Any) -> int:
+    """Return how many learners are merged: one that is for rows in order begins anew."""
+    return ranker._method(ranker._learned.state).lasting
+
+
+def like(ranker: Any, state: State) -> Any:
+    """Return a ranker like this one in all but what it has learned."""
+    other = copy(ranker)
+    del other._learned
+    other = deepcopy(other)
+    method = other._method(state)
+    state = served.bounded(state._replace(intercept=None))
+    held = served.mixture_of(method, state).weights
+    known = record.next_block(state.record, held, served.origin_of(state))
+    other._learned = Cell(state._replace(record=known))
+    return other
+
+
 def public_names(ranker: Any) -> list[str]:
     """Return the parameters, the fitted attributes and the methods for users, and what is private."""
     fitted = ranker.__sklearn_is_fitted__()
@@ -248,8 +286,3 @@ def set_state(ranker: Any, held: dict[str, Any]) -> None:
     cell = vars(ranker).get("_learned")
     if cell is not None:
         ranker._learned = Cell(states.writeable(cell.state))
-
-
-def is_waiting(ranker: Any) -> bool:
-    """Say whether rows wait until it is decided what columns are."""
-    return ranker.__sklearn_is_fitted__() and waits(ranker._learned.state)

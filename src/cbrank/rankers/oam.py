@@ -5,7 +5,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from cbrank import kernels
-from cbrank.learning.method import Kernels
+from cbrank.learning.method import Kernels, Method
+from cbrank.learning.state import State
 from cbrank.parameters import BUFFER_SIZE, POSITIVE, Parameter, Table, common
 from cbrank.rankers.base import Ranker
 
@@ -66,13 +67,21 @@ class OAMRanker(Ranker):
     update: Literal["sequential", "gradient"]
     policy: Literal["fifo", "reservoir"]
 
-    def _new_model(self, n_features: int, sparse: bool) -> Any:  # noqa: ARG002
-        return kernels.oam.Model(np.zeros(n_features), np.zeros(1, np.int64))
-
-    def _kernels(self) -> Kernels:
-        return Kernels(kernels.oam.learn, kernels.oam.learn_sparse)
-
-    def _kernel_parameters(self, balanced: bool) -> Any:
-        return kernels.oam.Parameters(
-            float(self.C), self.update == "gradient", self.policy == "reservoir", balanced
+    def _method(self, state: State | None = None, *, fits: bool = False) -> Method:  # noqa: ARG002
+        return Method(
+            _new_model,
+            Kernels(kernels.oam.learn, kernels.oam.learn_sparse),
+            (
+                kernels.oam.Parameters(
+                    float(self.C),
+                    self.update == "gradient",
+                    self.policy == "reservoir",
+                    self._balances(fits),
+                ),
+            ),
+            rows_kept=lambda _: (int(self.buffer_size), int(self.buffer_size)),
         )
+
+
+def _new_model(n_features: int, _: bool) -> Any:
+    return kernels.oam.Model(np.zeros(n_features), np.zeros(1, np.int64))

@@ -1,12 +1,14 @@
 """One-pass AUC optimisation."""
 
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from cbrank import kernels
-from cbrank.learning.method import Kernels
+from cbrank.learning.method import Kernels, Method
 from cbrank.learning.room import refuse_if_too_large
+from cbrank.learning.state import State
 from cbrank.parameters import COUNT, Parameter, Table, common, regularization, step
 from cbrank.rankers.base import Ranker
 
@@ -71,21 +73,22 @@ class OPAUCRanker(Ranker):
     def _needs_matrix(self) -> bool:
         return self.rank is None
 
-    def _new_model(self, n_features: int, sparse: bool) -> Any:  # noqa: ARG002
-        w, diverged, mean = np.zeros(n_features), np.zeros(1, np.int64), np.zeros((2, n_features))
-        if self.rank is not None:
-            sketch = np.zeros((2, n_features, self.rank))
-            return kernels.opauc.SketchModel(w, diverged, mean, sketch, np.zeros((2, self.rank)))
-        refuse_if_too_large(n_features, 2, 'use rank=50, or CBRanker with covariance="diagonal"')
-        covariances = np.zeros((2, n_features, n_features))
-        return kernels.opauc.Model(w, diverged, mean, covariances)
-
-    def _kernels(self) -> Kernels:
-        if self.rank is None:
-            return Kernels(kernels.opauc.learn)
-        return Kernels(kernels.opauc.learn_sketch, kernels.opauc.learn_sketch_sparse)
-
-    def _kernel_parameters(self, balanced: bool) -> Any:
-        return kernels.opauc.Parameters(
-            float(self.step), float(self.regularization), self.sketch == "centred", balanced
+    def _method(self, state: State | None = None, *, fits: bool = False) -> Method:  # noqa: ARG002
+        sketched = Kernels(kernels.opauc.learn_sketch, kernels.opauc.learn_sketch_sparse)
+        numbers = float(self.step), float(self.regularization), self.sketch == "centred"
+        return Method(
+            partial(_new_model, self.rank),
+            Kernels(kernels.opauc.learn) if self.rank is None else sketched,
+            (kernels.opauc.Parameters(*numbers, self._balances(fits)),),
+            needs_matrix=self._needs_matrix(),
         )
+
+
+def _new_model(rank: int | None, n_features: int, _: bool) -> Any:
+    w, diverged, mean = np.zeros(n_features), np.zeros(1, np.int64), np.zeros((2, n_features))
+    if rank is not None:
+        sketch = np.zeros((2, n_features, rank))
+        return kernels.opauc.SketchModel(w, diverged, mean, sketch, np.zeros((2, rank)))
+    refuse_if_too_large(n_features, 2, 'use rank=50, or CBRanker with covariance="diagonal"')
+    covariances = np.zeros((2, n_features, n_features))
+    return kernels.opauc.Model(w, diverged, mean, covariances)

@@ -23,7 +23,6 @@ Floats = NDArray[np.float64]
 
 _FIRST, _SECOND = np.zeros(1, np.int64), np.ones(1, np.int64)
 _EVERY = slice(None)
-_NORMAL_95 = 1.959963984540054  # standard errors on each side of a 95% interval
 
 
 class Calibration(NamedTuple):
@@ -152,9 +151,8 @@ class Scorer(ClassifierMixin, BaseEstimator):
         return self._served_of(*self._now(), columns)
 
     def _served_of(self, method: Method, state: State, columns: Any = _EVERY) -> Mixture:
-        if (
-            not state.record.origin.size
-        ):  # a readout's unit does not depend on its weights: a few will do
+        # Where a readout's unit does not depend on its weights, a few will do.
+        if not state.record.origin.size:
             return self._of_columns(state, served.mixture_of(method, state, columns), columns)
         key = self._learned.turn, tuple(method.readouts), int(state.buffer.seen.sum())
         known = self._own.served
@@ -240,7 +238,7 @@ class Scorer(ClassifierMixin, BaseEstimator):
     @property
     def progressive_auc_interval_(self) -> tuple[float, float]:
         """Ends of the 95% confidence interval of `progressive_auc_`."""
-        return _interval(self._fitted("progressive_auc_interval_").record, recent=False)
+        return record.interval_of(self._fitted("progressive_auc_interval_").record)
 
     @property
     def recent_auc_(self) -> float:
@@ -250,7 +248,7 @@ class Scorer(ClassifierMixin, BaseEstimator):
     @property
     def recent_auc_interval_(self) -> tuple[float, float]:
         """Ends of the 95% confidence interval of `recent_auc_`."""
-        return _interval(self._fitted("recent_auc_interval_").record, recent=True)
+        return record.interval_of(self._fitted("recent_auc_interval_").record, recent=True)
 
     @property
     def progressive_auc_history_(self) -> NDArray[Any]:
@@ -450,8 +448,3 @@ def _product(X: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         raise ValueError(f"X has {X.shape[1]} features, and there are weights of {weights.size}.")
     scores: NDArray[np.float64] = kernels.scores.products(read_only(X), read_only(weights))
     return scores
-
-
-def _interval(kept: record.Record, *, recent: bool) -> tuple[float, float]:
-    auc, error = record.auc_of(kept, recent=recent), record.deviation_of(kept, recent=recent)
-    return max(auc - _NORMAL_95 * error, 0.0), min(auc + _NORMAL_95 * error, 1.0)

@@ -1,6 +1,6 @@
 """Soft confidence-weighted learning."""
 
-from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -63,26 +63,26 @@ class SCWRanker(Ranker):
     def _needs_matrix(self) -> bool:
         return self.covariance == "full"
 
-    def _new_model(self, n_features: int, sparse: bool) -> Any:  # noqa: ARG002
-        if self.covariance == "diagonal":
-            return kernels.scw.DiagonalModel(np.zeros(n_features), np.ones(n_features))
-        refuse_if_too_large(n_features, 1, 'use covariance="diagonal"')
-        return kernels.scw.FullModel(np.zeros(n_features), np.eye(n_features))
-
-    def _kernels(self) -> Kernels:
-        if self.covariance == "full":
-            return Kernels(kernels.scw.learn_full)
-        return Kernels(kernels.scw.learn_diagonal, kernels.scw.learn_diagonal_sparse)
-
-    def _kernel_parameters(self, balanced: bool) -> Any:
-        return kernels.scw.Parameters(float(self.C), float(ndtri(self.eta)), balanced)
-
-    def _method(self, state: State | None = None, *, fits: bool = False) -> Method:
-        return replace(
-            super()._method(state, fits=fits), weights=lambda model, _, columns: model.mu[columns]
+    def _method(self, state: State | None = None, *, fits: bool = False) -> Method:  # noqa: ARG002
+        full = self._needs_matrix()
+        diagonal = Kernels(kernels.scw.learn_diagonal, kernels.scw.learn_diagonal_sparse)
+        numbers = float(self.C), float(ndtri(self.eta))
+        return Method(
+            partial(_new_model, full),
+            Kernels(kernels.scw.learn_full) if full else diagonal,
+            (kernels.scw.Parameters(*numbers, self._balances(fits)),),
+            needs_matrix=full,
+            weights=lambda model, _, columns: model.mu[columns],
         )
 
     @property
     def covariance_(self) -> NDArray[np.float64]:
         """Covariance of the weights, or their variances where it is diagonal."""
         return self._fitted("covariance_").models[0][1].copy()
+
+
+def _new_model(full: bool, n_features: int, _: bool) -> Any:
+    if not full:
+        return kernels.scw.DiagonalModel(np.zeros(n_features), np.ones(n_features))
+    refuse_if_too_large(n_features, 1, 'use covariance="diagonal"')
+    return kernels.scw.FullModel(np.zeros(n_features), np.eye(n_features))

@@ -5,7 +5,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cbrank import kernels
-from cbrank.learning.method import Kernels
+from cbrank.learning.method import Kernels, Method
+from cbrank.learning.state import State
 from cbrank.parameters import Table, common, regularization, step
 from cbrank.rankers.base import Ranker
 
@@ -53,13 +54,16 @@ class SPAUCRanker(Ranker):
     step: float
     regularization: float
 
-    def _new_model(self, n_features: int, sparse: bool) -> Any:  # noqa: ARG002
-        return kernels.spauc.Model(
-            np.zeros(n_features), np.zeros(1, np.int64), np.zeros((2, n_features))
+    def _method(self, state: State | None = None, *, fits: bool = False) -> Method:  # noqa: ARG002
+        numbers = float(self.step), float(self.regularization)
+        return Method(
+            _new_model,
+            Kernels(kernels.spauc.learn, kernels.spauc.learn_sparse),
+            (kernels.spauc.Parameters(*numbers, self._balances(fits)),),
         )
 
-    def _kernels(self) -> Kernels:
-        return Kernels(kernels.spauc.learn, kernels.spauc.learn_sparse)
 
-    def _kernel_parameters(self, balanced: bool) -> Any:
-        return kernels.spauc.Parameters(float(self.step), float(self.regularization), balanced)
+def _new_model(n_features: int, _: bool) -> Any:
+    return kernels.spauc.Model(
+        np.zeros(n_features), np.zeros(1, np.int64), np.zeros((2, n_features))
+    )

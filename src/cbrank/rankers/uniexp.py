@@ -5,7 +5,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cbrank import kernels
-from cbrank.learning.method import Kernels
+from cbrank.learning.method import Kernels, Method
+from cbrank.learning.state import State
 from cbrank.parameters import Table, common, step
 from cbrank.rankers.base import Ranker
 
@@ -47,11 +48,13 @@ class UniExpRanker(Ranker):
 
     step: float
 
-    def _new_model(self, n_features: int, sparse: bool) -> Any:  # noqa: ARG002
-        return kernels.uniexp.Model(np.zeros(n_features), np.zeros(1, np.int64))
+    def _method(self, state: State | None = None, *, fits: bool = False) -> Method:  # noqa: ARG002
+        return Method(
+            _new_model,
+            Kernels(kernels.uniexp.learn, kernels.uniexp.learn_sparse),
+            (kernels.uniexp.Parameters(float(self.step), self._balances(fits)),),
+        )
 
-    def _kernels(self) -> Kernels:
-        return Kernels(kernels.uniexp.learn, kernels.uniexp.learn_sparse)
 
-    def _kernel_parameters(self, balanced: bool) -> Any:
-        return kernels.uniexp.Parameters(float(self.step), balanced)
+def _new_model(n_features: int, _: bool) -> Any:
+    return kernels.uniexp.Model(np.zeros(n_features), np.zeros(1, np.int64))
