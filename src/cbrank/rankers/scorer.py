@@ -7,15 +7,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from cbrank import checks, kernels
-from cbrank.estimator import BaseEstimator, ClassifierMixin, Estimator, check_is_fitted
+from cbrank import checks, kernels, locking
+from cbrank.estimator import BaseEstimator, ClassifierMixin, check_is_fitted, constraints, validate
 from cbrank.learning import record, served
 from cbrank.learning.blocks import provisional, read_only
 from cbrank.learning.front import milestone, waits
 from cbrank.learning.method import Method
 from cbrank.learning.served import Anchor, Mixture
 from cbrank.learning.state import Cell, State
-from cbrank.locking import Own, copied
+from cbrank.locking import Own
 from cbrank.metrics.roc import auc_of
 from cbrank.parameters import Kind
 
@@ -87,8 +87,7 @@ class Scorer(ClassifierMixin, BaseEstimator):
     """A linear ranking score whose zero is the operating point, and what it means."""
 
     KINDS: ClassVar[dict[str, tuple[Kind, ...]]]
-    _parameter_constraints = Estimator._parameter_constraints
-    _validate_params = Estimator._validate_params
+    _parameter_constraints, _validate_params = property(constraints), validate
 
     classes_: NDArray[Any]
     _own: Own
@@ -96,20 +95,15 @@ class Scorer(ClassifierMixin, BaseEstimator):
     operating_point: Literal["balanced", "accuracy"]
     class_weight: Any
 
+    __deepcopy__ = locking.copied
+
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:  # noqa: ARG004
         self = super().__new__(cls)
         self._own = Own()
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        with self._own.lock:
-            held: dict[str, Any] = dict(super().__getstate__())
-        held.pop("_own", None)
-        return held
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Return a copy made between two chunks, not in the middle of one."""
-        return copied(self, memo)
+        return locking.state_of(self, super().__getstate__)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_learned")
