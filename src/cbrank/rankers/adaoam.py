@@ -59,7 +59,7 @@ class AdaOAMRanker(Ranker):
     regularization: float
     smoothing: float
 
-    def _needs_matrix(self) -> bool:
+    def takes_dense_rows(self) -> bool:
         return True
 
     def _method(self, state: State | None = None, *, fits: bool = False) -> Method:  # noqa: ARG002

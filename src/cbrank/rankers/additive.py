@@ -123,7 +123,7 @@ class AdditiveRanker(Ranker):
 
     # How it learns -------------------------------------------------------------------------------
 
-    def _needs_matrix(self) -> bool:
+    def takes_dense_rows(self) -> bool:
         if self.covariance != "auto" or not self.__sklearn_is_fitted__():
             return self.covariance == "full"
         return not self._learned.state.sparse

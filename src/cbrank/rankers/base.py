@@ -83,8 +83,8 @@ class Ranker(Scorer, metaclass=ABCMeta):
         """Say whether kernels weigh classes by the running counts; in a fit, weights of rows do it."""
         return self.class_weight == "balanced" and not fits
 
-    def _needs_matrix(self) -> bool:
-        """Say whether the model is d x d."""
+    def takes_dense_rows(self) -> bool:
+        """Say whether the model is d x d, so that sparse rows are made dense, as far as that is known."""
         return False
 
     def _is_pool(self, state: State | None) -> bool:
@@ -430,9 +430,9 @@ class Ranker(Scorer, metaclass=ABCMeta):
     # For the other packages --------------------------------------------------------------------
 
     start, reseed, resize = interface.start, interface.reseed, interface.resize
-    weights, buffered_rows = interface.weights, interface.buffered_rows
-    takes_dense_rows, class_weights = interface.takes_dense_rows, interface.class_weights
-    get_state, waits = interface.get_state, property(interface.waits)
+    weights, class_weights = interface.weights, interface.class_weights
+    buffered_rows, waits = interface.buffered_rows, property(interface.waits)
     learned, prior = interface.learned, interface.prior
     lasting, like = interface.lasting, interface.like
+    get_state = interface.get_state
     from_state, check_state = classmethod(interface.from_state), classmethod(interface.check_state)

@@ -139,16 +139,16 @@ class CBRanker(Ranker):
 
     # How it learns -----------------------------------------------------------------------------
 
-    def _needs_matrix(self) -> bool:
+    def takes_dense_rows(self) -> bool:
         return self.covariance == "full"
 
     def _method(self, state: State | None = None, *, fits: bool = False) -> Method:
-        full = self._needs_matrix()
+        full = self.takes_dense_rows()
         pool = (OF_LINES if full else OF_LINES_DIAGONAL) if self._is_pool(state) else None
         return method_of(self, pool, full=full, balanced=self._balances(fits))
 
     def _front(self, X: Any) -> Scales | None:
-        scaled = self.C == "auto" and self._needs_matrix()
+        scaled = self.C == "auto" and self.takes_dense_rows()
         return unscaled(X.shape[1]) if scaled else None
 
     def _front_of(self, parts: Any, facts: Any, n_features: int) -> Scales | None:

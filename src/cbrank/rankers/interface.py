@@ -1,8 +1,8 @@
 """The state of a ranker, for the other packages: methods of every `Ranker`.
 
 * beginning and widening: `start`, `reseed`, `resize`
-* looking in: `weights`, `class_weights`, `buffered_rows`, `takes_dense_rows`
-* for merging: `learned`, `prior`, `lasting`, `like`, `waits`
+* looking in: `weights`, `class_weights`, `buffered_rows`, `waits`
+* for merging: `learned`, `prior`, `lasting`, `like`
 * taking out and putting in: `get_state`, `from_state`, `check_state`
 
 Model files, merging, Dask, River and the command line go by these; no other package reads an attribute of a
@@ -126,11 +126,6 @@ def class_weights(
 ) -> NDArray[np.float64]:
     """Return the weights of the two classes, given how many rows of each there are, if that is known."""
     return checks.class_weights(ranker.class_weight, classes, counts)
-
-
-def takes_dense_rows(ranker: Any) -> bool:
-    """Say whether sparse rows are made dense before they are learned from, as far as that is known."""
-    return ranker._needs_matrix()
 
 
 def buffered_rows(ranker: Any) -> tuple[NDArray[np.int64], Any]:

@@ -70,7 +70,7 @@ class OPAUCRanker(Ranker):
     rank: int | None
     sketch: Literal["published", "centred"]
 
-    def _needs_matrix(self) -> bool:
+    def takes_dense_rows(self) -> bool:
         return self.rank is None
 
     def _method(self, state: State | None = None, *, fits: bool = False) -> Method:  # noqa: ARG002
@@ -80,7 +80,7 @@ class OPAUCRanker(Ranker):
             partial(_new_model, self.rank),
             Kernels(kernels.opauc.learn) if self.rank is None else sketched,
             (kernels.opauc.Parameters(*numbers, self._balances(fits)),),
-            needs_matrix=self._needs_matrix(),
+            needs_matrix=self.takes_dense_rows(),
         )
 
 

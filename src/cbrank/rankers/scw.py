@@ -60,11 +60,11 @@ class SCWRanker(Ranker):
     eta: float
     covariance: Literal["full", "diagonal"]
 
-    def _needs_matrix(self) -> bool:
+    def takes_dense_rows(self) -> bool:
         return self.covariance == "full"
 
     def _method(self, state: State | None = None, *, fits: bool = False) -> Method:  # noqa: ARG002
-        full = self._needs_matrix()
+        full = self.takes_dense_rows()
         diagonal = Kernels(kernels.scw.learn_diagonal, kernels.scw.learn_diagonal_sparse)
         numbers = float(self.C), float(ndtri(self.eta))
         return Method(
