@@ -27,7 +27,7 @@ SPLITS, ROWS = 10, 4000
 def learners(*exponents):
     """Return the change by which C is 2 to these powers; one more learner is for streams in order."""
     every = *(Learner(2.0**each) for each in exponents), Learner(2.0**-8, pool.FORGETS)
-    return cbr, "_POOL_FULL", every
+    return cbr, "OF_LINES", every
 
 
 VARIANTS = {

@@ -14,9 +14,6 @@ import cbrank
 
 SOURCE = Path(cbrank.__file__).parent
 LONGEST_CHAIN = 12
-# From partial_fit to the kernel with C="auto": the estimator, checks of its input (two files), how it learns,
-# the loop over blocks, the record that tests rows first, the scales of columns and threads are those before it.
-MOST_FILES = 9
 
 
 def name_of(path: Path) -> str:
@@ -101,8 +98,15 @@ def test_the_linter_refuses_private_attributes_of_others(tmp_path):
     assert told.returncode == 1
 
 
-def test_partial_fit_reaches_its_kernel_in_few_files():
-    walk = Path(__file__).parent / "tools" / "walks.py"
-    asked = [sys.executable, str(walk), "--only", "partial_fit"]
+# The estimator, the checks of its input, the loop over blocks and the kernel; with C="auto" the scales of columns
+# and one thread for products of matrices besides; with a table what its columns are.
+@pytest.mark.parametrize(
+    ("walk", "files", "functions", "back"),
+    [("partial_fit", 4, 25, 0), ("auto", 6, 33, 4), ("table", 14, 53, 15)],
+)
+def test_partial_fit_reaches_its_kernel_in_few_files(walk, files, functions, back):
+    script = Path(__file__).parent / "tools" / "walks.py"
+    asked = [sys.executable, str(script), "--only", walk]
     told = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
-    assert int(told.split()[1]) <= MOST_FILES, told
+    counts = [int(count.split()[0]) for count in told.rpartition(": ")[2].split(", ")]
+    assert all(map(int.__le__, counts, (files, functions, back))), told

@@ -103,26 +103,27 @@ else:
     TransformerMixin, OneToOneFeatureMixin = _Transformer, _OneToOne
 
 
+def constraints(estimator: Any) -> dict[str, list[Any]]:
+    """Return what scikit-learn checks parameters by: what `KINDS` says that they may be."""
+    return {name: _constraints(kinds) for name, kinds in estimator.KINDS.items()}
+
+
+def validate(estimator: Any) -> None:
+    """Refuse parameters that are not what `KINDS` says."""
+    if all(is_plainly(kinds, getattr(estimator, name)) for name, kinds in estimator.KINDS.items()):
+        return
+    from sklearn.utils._param_validation import validate_parameter_constraints  # noqa: PLC0415
+
+    validate_parameter_constraints(
+        constraints(estimator), estimator.get_params(deep=False), type(estimator).__name__
+    )
+
+
 class Estimator(BaseEstimator):
     """An estimator that says what its parameters may be; the mixins stand before it."""
 
     KINDS: ClassVar[dict[str, tuple[Kind, ...]]]
-
-    @property
-    def _parameter_constraints(self) -> dict[str, list[Any]]:
-        """What scikit-learn checks parameters by."""
-        return {name: _constraints(kinds) for name, kinds in self.KINDS.items()}
-
-    def _validate_params(self) -> None:
-        if all(is_plainly(kinds, getattr(self, name)) for name, kinds in self.KINDS.items()):
-            return
-        from sklearn.utils._param_validation import validate_parameter_constraints  # noqa: PLC0415
-
-        validate_parameter_constraints(
-            self._parameter_constraints,
-            self.get_params(deep=False),
-            caller_name=type(self).__name__,
-        )
+    _parameter_constraints, _validate_params = property(constraints), validate
 
 
 def _constraints(kinds: tuple[Kind, ...]) -> list[Any]:

@@ -2,17 +2,17 @@
 
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from copy import deepcopy
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, TypeVar
 from weakref import WeakSet
 
 
 class Own:
     """A lock and caches of one object; a copy or a pickle of the object gets new ones."""
 
-    __slots__ = ("__weakref__", "known", "lock", "provisional", "served", "session", "turn")
+    __slots__ = ("__weakref__", "known", "lock", "provisional", "served", "session")
 
     lock: AbstractContextManager[Any]
 
@@ -23,7 +23,6 @@ class Own:
         self.served: Any = None  # what it has worked out to score by
         self.provisional: Any = None  # what rows that wait would make
         self.session: Any = None  # what it takes single rows by
-        self.turn = 0  # how many times it has learned: what was worked out in between is of no use
 
     def __reduce__(self) -> tuple[type[Self], tuple[()]]:
         return type(self), ()
@@ -68,10 +67,33 @@ if hasattr(os, "register_at_fork"):  # Windows has no forks
     os.register_at_fork(after_in_child=_mark_held)
 
 
+_Owner = TypeVar("_Owner")
+
+
+def copied(owner: _Owner, memo: dict[int, Any]) -> _Owner:
+    """Return a deep copy of an object that has a lock, made while nobody changes it."""
+    kind: Any = type(owner)
+    memo[id(owner)] = twin = kind.__new__(kind)
+    with undisturbed([owner]):
+        state = deepcopy(owner.__getstate__(), memo)
+    getattr(twin, "__setstate__", twin.__dict__.update)(state)
+    found: _Owner = twin
+    return found
+
+
+def state_of(owner: Any, state: Callable[[], Any]) -> dict[str, Any]:
+    """Return what a pickle of an object that has a lock holds, given its state, while nobody changes it."""
+    with undisturbed([owner]):
+        held = dict(state())
+    held.pop("_own", None)
+    return held
+
+
 class Owner:
     """Base of objects that threads change one after the other, each while it holds the lock."""
 
     _own: Own
+    __deepcopy__ = copied
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:  # noqa: ARG004
         self = super().__new__(cls)
@@ -79,25 +101,7 @@ class Owner:
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        with self._own.lock:
-            state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
-        state.pop("_own", None)
-        return state
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Return a copy made between two chunks, not in the middle of one."""
-        twin: Self = copied(self, memo)
-        return twin
-
-
-def copied(owner: Any, memo: dict[int, Any]) -> Any:
-    """Return a deep copy of an object that has a lock `_own`, made while nobody changes it."""
-    kind: Any = type(owner)
-    memo[id(owner)] = twin = kind.__new__(kind)
-    with owner._own.lock:  # noqa: SLF001
-        state = deepcopy(owner.__getstate__(), memo)
-    getattr(twin, "__setstate__", twin.__dict__.update)(state)
-    return twin
+        return state_of(self, super().__getstate__)
 
 
 @contextmanager

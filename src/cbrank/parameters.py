@@ -8,7 +8,7 @@ with the constructor. Nothing heavy is imported here, for ``cbrank train --help`
 import inspect
 import math
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
@@ -187,27 +187,27 @@ def documented(doc: str | None, table: Iterable[Parameter]) -> str | None:
     return "\n\n".join(parts) + "\n"
 
 
-def signature(table: Sequence[Parameter]) -> inspect.Signature:
-    """Return the signature of a constructor: the first parameter by place, the others by name."""
-    kinds = [inspect.Parameter.POSITIONAL_OR_KEYWORD] + [inspect.Parameter.KEYWORD_ONLY] * len(
-        table
-    )
-    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    taken = [
+def constructor(table: Sequence[Parameter]) -> Callable[..., None]:
+    """Return the constructor that keeps the parameters of a table: the first by place, the others by name."""
+    by_name = inspect.Parameter.KEYWORD_ONLY
+    kinds = [inspect.Parameter.POSITIONAL_OR_KEYWORD] + [by_name] * (len(table) - 1)
+    places = [
         inspect.Parameter(parameter.name, kind, default=parameter.default)
-        for parameter, kind in zip(table, kinds, strict=False)
+        for parameter, kind in zip(table, kinds, strict=True)
     ]
-    return inspect.Signature([own, *taken])
+    taken = inspect.Signature(places)
 
+    def __init__(self: Any, *first: Any, **others: Any) -> None:
+        try:
+            given = taken.bind(*first, **others).arguments
+        except TypeError as error:
+            raise TypeError(f"{type(self).__name__}.__init__() {error}") from None
+        for parameter in table:
+            setattr(self, parameter.name, given.get(parameter.name, parameter.default))
 
-def assign(owner: Any, table: Iterable[Parameter], given: dict[str, Any]) -> None:
-    """Set attributes to what is given, or to the defaults; refuse what the table does not have."""
-    values = {parameter.name: parameter.default for parameter in table}
-    for name in given.keys() - values.keys():
-        message = f"{type(owner).__name__}.__init__() got an unexpected keyword argument {name!r}"
-        raise TypeError(message)
-    for name, value in (values | given).items():
-        setattr(owner, name, value)
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    __init__.__signature__ = inspect.Signature([own, *places])  # type: ignore[attr-defined]
+    return __init__
 
 
 # What all rankers have ----------------------------------------------------------------------------

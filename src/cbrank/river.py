@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import clone
 
+from cbrank import checks
 from cbrank.locking import Owner
-from cbrank.rankers import AdditiveRanker, CBRanker, checks
+from cbrank.rankers import AdditiveRanker, CBRanker
 from cbrank.rankers.base import Ranker
 
 try:

@@ -175,6 +175,17 @@ def test_contributions_sum_to_scores_at_any_time(kind, rows):
     assert ranker.n_seen_.sum() == rows
 
 
+@pytest.mark.parametrize("covariance", ["auto", "full", "diagonal"])
+def test_balanced_classes_of_a_fit_are_weights_of_its_rows(covariance):
+    X, y = table(300)
+    costs = {label: 150 / (y == label).sum() for label in (0, 1)}
+    balanced, weighed = (
+        AdditiveRanker(covariance=covariance, class_weight=each, random_state=0).fit(X, y).coef_
+        for each in ("balanced", costs)
+    )
+    np.testing.assert_array_equal(balanced, weighed)
+
+
 @pytest.mark.parametrize(
     "changed",
     [

@@ -30,7 +30,7 @@ def test_constructors_take_what_the_table_says(ranker):
 
 @pytest.mark.parametrize("ranker", RANKERS)
 def test_types_of_constructors_are_those_of_the_table(ranker):
-    hints = typing.get_type_hints(ranker.__init__)
+    hints = typing.get_type_hints(ranker) | typing.get_type_hints(ranker.__init__)
     for parameter in ranker.PARAMETERS:
         if parameter.name not in hints:
             continue

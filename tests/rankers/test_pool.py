@@ -75,12 +75,13 @@ def test_any_split_of_a_stream_gives_the_same_model(covariance, size):
     assert_same(parts, whole, **tolerance)
 
 
-def test_c_cannot_become_auto_nor_rows_wait_in_vain():
+@pytest.mark.parametrize("kind", [CBRanker, AdditiveRanker])
+def test_c_cannot_become_auto_nor_rows_wait_in_vain(kind):
     X, y = real("german", 100)
-    ranker = CBRanker(0.1).partial_fit(X, y)
+    ranker = kind(C=0.1).partial_fit(X, y)
     with pytest.raises(ValueError, match="C was a number when this stream began"):
         ranker.set_params(C="auto").partial_fit(X, y)
-    waiting = CBRanker().partial_fit(X[:20], y[:20], classes=[0, 1])
+    waiting = kind().partial_fit(X[:20], y[:20], classes=[0, 1])
     assert waiting.waits
     with pytest.raises(ValueError, match="C was 'auto' when this stream began"):
         waiting.set_params(C=0.1).partial_fit(X, y)

@@ -1,8 +1,10 @@
-"""Print how many files and functions of the package each of five walks passes through.
+"""Print how many files and functions of the package each of seven walks passes through.
 
-``python tests/tools/walks.py`` follows `partial_fit` to its kernel, ``cbrank train`` to the model
-file, a label from ``POST /learn`` to the model, ``cbrank reproduce`` to its report, and `DaskRanker.fit`, each in a process that has compiled and
-imported what it needs, and counts what Python calls of cbrank on the way.
+``python tests/tools/walks.py`` follows `partial_fit` to its kernel (of `CBRanker` with a number for C and
+with C="auto", of `AdditiveRanker`), ``cbrank train`` to the model file, a label from ``POST /learn`` to the
+model, ``cbrank reproduce`` to its report, and `DaskRanker.fit`, each in a process that has compiled and
+imported what it needs, and counts what Python calls of cbrank on the way, and how often it comes back to
+a file that it has left.
 """
 
 import argparse
@@ -27,6 +29,7 @@ class Steps:
     def __init__(self, end: str | None = None) -> None:
         self.called: dict[str, set[str]] = collections.defaultdict(set)
         self.end = end  # the file at which the walk is over
+        self.last, self.back = "", 0
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
         code = frame.f_code
@@ -34,7 +37,9 @@ class Steps:
             return
         if event == "call" and code.co_filename.startswith(PACKAGE) and code.co_name != "<module>":
             file = os.path.relpath(code.co_filename, PACKAGE)
+            self.back += file != self.last and file in self.called
             self.called[file].add(code.co_qualname)
+            self.last = file
 
     def __enter__(self) -> Self:
         threading.setprofile(self)
@@ -47,16 +52,29 @@ class Steps:
 
     def report(self, name: str) -> None:
         functions = sum(map(len, self.called.values()))
-        print(f"{name}: {len(self.called)} files, {functions} functions", flush=True)
+        counts = f"{len(self.called)} files, {functions} functions, {self.back} times back"
+        print(f"{name}: {counts}", flush=True)
 
 
 def partial_fit() -> None:
+    to_kernel(cbrank.CBRanker(C=0.1))
+
+
+def auto() -> None:
+    to_kernel(cbrank.CBRanker())
+
+
+def table() -> None:
+    to_kernel(cbrank.AdditiveRanker())
+
+
+def to_kernel(ranker: Any) -> None:
     """From the second chunk on: the first compiles, and begins a stream."""
     X, y, _ = cbrank.datasets.load("german")
-    ranker = cbrank.CBRanker().partial_fit(X[:100], y[:100])
+    ranker.partial_fit(X[:300], y[:300])
     with Steps("kernels/full.py") as steps:
-        ranker.partial_fit(X[100:200], y[100:200])
-    steps.report("partial_fit")
+        ranker.partial_fit(X[300:400], y[300:400])
+    steps.report(f"{ranker}.partial_fit")
 
 
 def train() -> None:
@@ -129,7 +147,8 @@ def dask_fit() -> None:
     steps.report("DaskRanker.fit")
 
 
-WALKS = {walk.__name__: walk for walk in (partial_fit, train, learn, reproduce, dask_fit)}
+_EVERY = partial_fit, auto, table, train, learn, reproduce, dask_fit
+WALKS = {walk.__name__: walk for walk in _EVERY}
 
 
 def main() -> None:

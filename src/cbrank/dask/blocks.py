@@ -19,8 +19,8 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _get_feature_names
 
+from cbrank import checks
 from cbrank.dask.tasks import CHUNK_ROWS, Chunk, Schema, tree_reduced
-from cbrank.rankers import checks
 
 if TYPE_CHECKING:
     from cbrank.rankers import CBRanker

@@ -14,10 +14,10 @@ from dask import delayed
 from distributed import Client
 from numpy.typing import ArrayLike, NDArray
 
+from cbrank import checks
 from cbrank.dask.cluster import compiled_once, tell_client
 from cbrank.dask.tasks import CHUNK_ROWS, Chunk, Schema
 from cbrank.features.table import Table
-from cbrank.rankers import checks
 from cbrank.streams import Columns, StreamScaler, TableColumns, open_stream
 from cbrank.streams.labels import Labels, canonical
 from cbrank.streams.sources import find_sources

@@ -284,7 +284,7 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 "ranker is a CBRankerCV, which needs all rows at once to choose C: pass "
                 'CBRanker(C="auto"), or a CBRanker with the C_ that it chose.'
             )
-        if not hasattr(self.ranker, "like"):
+        if not hasattr(self.ranker, "together"):
             raise ValueError(
                 f"ranker is {self.ranker!r}: only a CBRanker, whose model is a Gaussian, can be "
                 "merged."

@@ -8,17 +8,18 @@ import contextlib
 import operator
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import starmap
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from cbrank import kernels
-from cbrank.arrays import read_only
 from cbrank.features.table import Table
 from cbrank.learning import record, served
-from cbrank.learning.front import milestone, some
+from cbrank.learning.front import milestone
 from cbrank.learning.method import Method
 from cbrank.learning.state import Batch, Cell, State
 
@@ -28,21 +29,45 @@ DENSE_BLOCK = 2**20  # numbers of a sparse matrix made dense at a time: 8 MiB
 
 
 def learn(
-    cell: Cell, method: Method, batch: Batch, *, tested: bool = True, ahead: bool = False
+    cell: Cell,
+    method: Method,
+    batch: Batch,
+    *,
+    shuffled: bool,
+    tested: bool = True,
+    ahead: bool = False,
 ) -> None:
     """Learn rows in the order given, all but those of weight 0.
 
-    Rows that were learned from before, in an earlier pass, test nothing. If rows wait for more, so do these,
-    unless it is to be decided what columns are by looking `ahead`.
+    Rows that were learned from before, in an earlier pass, are not `tested`. Rows that were `shuffled` are no stream
+    in time. If rows wait for more, so do these, unless it is to be decided what columns are by looking
+    `ahead`. Where nothing could be learned, all is as before.
     """
     order = batch.order[batch.weights[batch.order] > 0.0]
     if not order.size:
         return
-    batch = batch._replace(order=order)
-    front = cell.state.front
-    if front is None or front.waiting is None:
-        _learn(cell, method, batch, tested)
-        return
+    before, memory = cell.state, cell.state.record.memory
+    seen, remembered = before.buffer.seen.sum(), memory[0]
+    try:
+        memory[0] = record.EVER if shuffled else kernels.prequential.MEMORY
+        if before.intercept is not None:
+            cell.state = before._replace(intercept=None)
+        if before.front is None or before.front.waiting is None:
+            _learn(cell, method, batch._replace(order=order), tested)
+        else:
+            _wait_or_learn(cell, method, batch._replace(order=order), tested, ahead)
+    except BaseException:
+        if cell.state.buffer.seen.sum() == seen:
+            cell.state.record.memory[0] = remembered
+            cell.state = cell.state._replace(intercept=before.intercept)
+        raise
+    finally:
+        cell.turn += 1
+
+
+def _wait_or_learn(cell: Cell, method: Method, batch: Batch, tested: bool, ahead: bool) -> None:
+    """Let rows wait with those that do, or learn all once there are enough to decide what columns are."""
+    front, order = cell.state.front, batch.order
     waiting = front.waiting
     if ahead:
         first = some(batch.X, order[: front.first_of_fit])
@@ -74,19 +99,40 @@ def provisional(method: Method, state: State) -> tuple[Method, State]:
 
 
 def _learn(cell: Cell, method: Method, batch: Batch, tested: bool) -> None:
-    with kernels.threads.one_thread if method.multiplies(cell.state) else contextlib.nullcontext():
-        for block in _blocks(cell, method, batch, tested):
-            learn_encoded(cell, method, block, tested=tested)
+    """Learn rows a part of a block at a time: all learners take the rows up to its end."""
+    shared = method.multiplies or _kernel_of(method, cell.state) is method.kernels.blocked
+    with kernels.threads.one_thread if shared else contextlib.nullcontext():
+        if not rows_left(cell.state):  # an interrupt came just before the block ended
+            end_block(cell, method)
+        for block in _blocks(cell, batch, tested):
+            begin = 0
+            while begin < block.order.size:
+                end = begin + (rows_left(cell.state) if tested else record.LONGEST)
+                rows = block._replace(order=block.order[begin:end])
+                part = _Part(cell, method, rows, tested)
+                to_its_end(part.go_on, part.learned.any)
+                begin = end
 
 
-def learn_encoded(cell: Cell, method: Method, batch: Batch, *, tested: bool = True) -> None:
-    """Learn rows that are as kernels take them, a part of a block at a time."""
-    while batch.order.size:
-        size = _take_part(cell, method, batch, tested)
-        batch = batch._replace(order=batch.order[size:])
+def _kernel_of(method: Method, state: State) -> Any:
+    """Return the function that streams rows into the models of a state."""
+    if state.sparse:
+        return method.kernels.sparse
+    many = state.record.held.size >= kernels.blocked.WORTHWHILE
+    if many and method.kernels.blocked and state.buffer.least[0] >= kernels.blocked.FEWEST:
+        return method.kernels.blocked
+    return method.kernels.dense
 
 
-def _blocks(cell: Cell, method: Method, batch: Batch, tested: bool) -> Iterator[Batch]:
+def rows_left(state: State) -> int:
+    """Return how many rows the block has room for."""
+    return int(state.record.tested.size - state.record.position[record.FILLED])
+
+
+# Rows as kernels take them --------------------------------------------------------------------------
+
+
+def _blocks(cell: Cell, batch: Batch, tested: bool) -> Iterator[Batch]:
     """Yield rows as kernels take them; those that become dense or features, a block at a time."""
     front, plain = cell.state.front, isinstance(batch.X, np.ndarray | Table)
     if front is None and (cell.state.sparse or plain):
@@ -96,7 +142,7 @@ def _blocks(cell: Cell, method: Method, batch: Batch, tested: bool) -> Iterator[
     while begin < every.size:
         room = max(1, DENSE_BLOCK // max(batch.X.shape[1], 1)) if not plain else record.LONGEST
         if front is not None:
-            room = min(room, _room(cell, method, tested))
+            room = min(room, rows_left(cell.state) if tested else record.LONGEST)
         places = every[begin : begin + room]
         rows = some(batch.X, places)
         X = features_of(cell.state, rows)
@@ -106,6 +152,11 @@ def _blocks(cell: Cell, method: Method, batch: Batch, tested: bool) -> Iterator[
         here = np.arange(places.size)
         yield for_kernel(cell, Batch(X, batch.labels[places], batch.weights[places], here))
         begin += places.size
+
+
+def some(X: Any, rows: Any) -> Any:
+    """Return some of the rows of a table or an array."""
+    return X.take(rows) if isinstance(X, Table) else X[rows]
 
 
 def features_of(state: State, rows: Any) -> Any:
@@ -129,22 +180,27 @@ def for_kernel(cell: Cell, batch: Batch) -> Batch:
     return batch._replace(X=rows)
 
 
-def _room(cell: Cell, method: Method, tested: bool) -> int:
-    """Return how many rows the block has room for; an interrupt may have come just before one ended."""
-    if not record.rows_left(cell.state.record):
-        end_block(cell, method)
-    return record.rows_left(cell.state.record) if tested else record.LONGEST
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view that cannot be written to of an array that a kernel can read."""
+    if not (array.flags.c_contiguous and array.flags.aligned):
+        array = np.require(array, requirements=["C", "A"])
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def kernel_call(cell: Cell, method: Method, batch: Batch) -> Callable[[], None]:
+    """Return the call in which the only learner takes all rows, and nothing else."""
+    batch, state = for_kernel(cell, batch), cell.state
+    (model,), (parameters,), size = state.models, method.parameters, batch.order.size
+    said = np.empty((size, state.record.places.shape[1], 2))
+    trail = kernels.prequential.Trail(
+        *state.record[:3], said, np.empty(size), np.empty(size, np.int64)
+    )
+    return partial(_kernel_of(method, state), *batch, cell.state.buffer, model, parameters, trail)
 
 
 # A part of a block --------------------------------------------------------------------------------
-
-
-def _take_part(cell: Cell, method: Method, batch: Batch, tested: bool) -> int:
-    """Let all learners take the first rows of a batch, up to the end of a block; return how many."""
-    order = batch.order[: _room(cell, method, tested)]
-    part = _Part(cell, method, batch._replace(order=order), tested)
-    to_its_end(part.go_on, part.learned.any)
-    return int(order.size)
 
 
 class _Part:
@@ -154,7 +210,10 @@ class _Part:
         self._cell, self._method, self._batch, self._tested = cell, method, batch, tested
         state, self._size = cell.state, batch.order.size
         count = len(state.models)
-        self._notes = record.notes_for(state.record, self._size, count)
+        self._kernel = _kernel_of(method, state)
+        # What learners say of the rows before they learn from them.
+        self._said = np.empty((count, self._size, state.record.places.shape[1], 2))
+        self._scores, self._labels = np.empty(self._size), np.empty(self._size, np.int64)
         self._before = int(state.buffer.seen.sum())
         self.learned = np.zeros(count, np.int64)  # rows that each learner has taken
         self._forgot = np.zeros(count, np.int64)  # times that each has forgotten
@@ -164,61 +223,73 @@ class _Part:
 
     def go_on(self) -> None:
         """Let the learners take the rows, forget if it is time, and note how they did."""
+        state = self._cell.state
         if not self._done:
-            self._take()
-        if not record.rows_left(self._cell.state.record):
+            for place in [*range(1, len(state.models)), 0]:
+                if share := self._method.learners[place].forgetting:
+                    self._learn_and_forget(place, share)
+                else:
+                    self._learn(place, self._size)
+            noted = [self._noted()] if self._tested else []
+            uninterrupted([(setattr, self, "_done", True), *noted])
+        if not rows_left(self._cell.state):
             end_block(self._cell, self._method)
 
-    def _take(self) -> None:
-        state = self._cell.state
-        for place in [*range(1, len(state.models)), 0]:
-            self._teach(place)
-        calls: list[Any] = [(setattr, self, "_done", True)]
-        if self._tested:
-            mix = served.mix_of(self._method, state)
-            calls.append(record.noted(state.record, self._notes, mix))
-        uninterrupted(calls)
-
-    def _teach(self, place: int) -> None:
-        """Let a learner take what is left of the rows, in steps between which it forgets."""
-        share = self._method.learners[place].forgetting
-        every = kernels.forgetting.rows_between(share) if share else 0
-        while True:
-            begin = int(self.learned[place])
-            passed = (self._before + begin) // every - self._before // every if every else 0
-            if self._forgot[place] < passed:
-                self._forget(place, share)
-            elif begin < self._size:
-                rows = every - (self._before + begin) % every if every else self._size
-                self._learn(place, begin, min(begin + rows, self._size))
-            else:
-                return
-
-    def _learn(self, place: int, begin: int, end: int) -> None:
-        state, method = self._cell.state, self._method
+    def _learn(self, place: int, end: int) -> None:
+        """Let a learner take the rows that it has not taken yet, up to one of them."""
+        state, method, begin = self._cell.state, self._method, int(self.learned[place])
+        if begin >= end:
+            return
         model, buffer = state.models[place], self._own if place else state.buffer
-        rows = self._batch._replace(order=self._batch.order[begin:end])
-        trail = self._notes.trail(state.record, place, begin, end)
+        part = slice(begin, end)
+        trail = kernels.prequential.Trail(
+            *state.record[:3], self._said[place, part], self._scores[part], self._labels[part]
+        )
+        X, labels, weights, order = self._batch
+        rows = X, labels, weights, order[part]
         calls: list[Any] = (
             [*map(assign, self._own, state.buffer)] if place > 1 and not begin else []
         )
         calls += [
-            (method.kernel(state, model), *rows, buffer, model, self._parameters(place), trail),
+            (self._kernel, *rows, buffer, model, method.parameters[place], trail),
             (self.learned.__setitem__, place, end),
         ]
         uninterrupted(calls)
 
-    def _parameters(self, place: int) -> Any:
-        """Return the numbers that the kernel goes by for a learner."""
-        method = self._method
-        if not method.pool:
-            return method.parameters
-        return method.parameters._replace(C=method.learners[place].C)
+    def _learn_and_forget(self, place: int, share: float) -> None:
+        """Let a learner take what is left of the rows, in steps between which it forgets."""
+        every = kernels.forgetting.rows_between(share)
+        while True:
+            begin = self._before + int(self.learned[place])
+            if self._forgot[place] < begin // every - self._before // every:
+                self._forget(place, share)
+            elif begin < self._before + self._size:
+                rows = every - begin % every
+                self._learn(place, min(begin + rows - self._before, self._size))
+            else:
+                return
 
     def _forget(self, place: int, share: float) -> None:
         changes = kernels.forgetting.forget(self._cell.state.models[place], share)
         done = self._forgot.__setitem__, place, self._forgot[place] + 1
         uninterrupted([*(assign(*change) for change in changes), done])
+
+    def _noted(self) -> Call:
+        """Return the call that takes what was said into the record."""
+        known = self._cell.state.record
+        return (
+            kernels.prequential.follow,
+            self._said,
+            self._scores,
+            self._labels,
+            np.arange(len(known.level)),
+            served.mix_of(self._method, self._cell.state),
+            kernels.prequential.Block(*known[record.BLOCK]),
+            kernels.prequential.Readouts(*known[record.READOUTS]),
+            kernels.calibration.Curve(*known[record.CURVE]),
+            not known.origin.size,
+            record.shuffled(known),
+        )
 
 
 # The end of a block -------------------------------------------------------------------------------

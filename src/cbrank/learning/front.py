@@ -48,11 +48,6 @@ class Waiting(NamedTuple):
         return Waiting(both, np.append(self.labels, labels), np.append(self.weights, weights))
 
 
-def some(X: Any, rows: Any) -> Any:
-    """Return some of the rows of a table or an array."""
-    return X.take(rows) if isinstance(X, Table) else X[rows]
-
-
 def none_waiting(rows: Any) -> Waiting:
     """Return no rows, of the kind of these."""
     return Waiting(rows, np.zeros(0, np.int64), np.zeros(0))

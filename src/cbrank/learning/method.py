@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,14 @@ def _as_before(_: "Method", state: State) -> Any:
     return state.buffer
 
 
+class Kernels(NamedTuple):
+    """The functions that stream rows into a model: dense or sparse ones."""
+
+    dense: Callable[..., None] | None
+    sparse: Callable[..., None] | None = None
+    blocked: Callable[..., None] | None = None  # dense ones of many features, many of them kept
+
+
 @dataclass(frozen=True, slots=True)
 class Method:
     """How rows are learned.
@@ -30,17 +38,17 @@ class Method:
     ----------
     new_model : callable
         Gives the model before its first row, for a number of features and whether rows are sparse.
-    kernel : callable
-        Gives the function that streams rows into a model, for a state and the model.
-    parameters : tuple
-        The numbers that the kernel goes by.
+    kernels : Kernels
+        The functions that stream rows into a model.
+    parameters : tuple of tuples
+        For each learner the numbers that its kernel goes by.
     needs_matrix : bool
         Whether the model is d x d, so that rows are dense.
     rows_kept : callable
         Gives, for a number of features, how many rows of each class are kept at first, and for how many
-        there is room.
+        there is room; the rows of rankers that learn without a buffer only tell what is typical.
     learners : tuple of Learner
-        The learners there may be; the first has its C from `parameters` unless there is a pool.
+        The learners there may be.
     pool : bool
         Whether C is "auto".
     lasting : int
@@ -55,17 +63,17 @@ class Method:
         Gives the weights of a readout of a model, in some columns.
     buffer_after : callable
         Gives the buffer after a block, for this method and a state whose record has been measured.
-    multiplies : callable
-        Says whether learning into a state may need products of matrices, which threads share out.
+    multiplies : bool
+        Whether to learn takes products of matrices, which threads share out, whatever the kernel.
     of_matrix : callable, optional
         Gives the same method with or without a d x d model, if what columns are decides that.
     """
 
     new_model: Callable[[int, bool], Any]
-    kernel: Callable[[State, Any], Callable[..., None]]
-    parameters: Any
-    needs_matrix: bool
-    rows_kept: Callable[[int], tuple[int, int]]
+    kernels: Kernels
+    parameters: tuple[Any, ...]
+    needs_matrix: bool = False
+    rows_kept: Callable[[int], tuple[int, int]] = lambda _: (50, 50)
     learners: tuple[Learner, ...] = (Learner(1.0),)
     pool: bool = False
     lasting: int = 1
@@ -74,5 +82,16 @@ class Method:
     n_readouts: int = 1
     weights: Callable[[Any, int, Any], Floats] = _weights_of
     buffer_after: Callable[["Method", State], Any] = _as_before
-    multiplies: Callable[[State], bool] = lambda _: False
+    multiplies: bool = False
     of_matrix: Callable[[bool], "Method"] | None = None
+
+
+class Settings(NamedTuple):
+    """What a stream is learned by for as long as no parameter changes."""
+
+    read: Callable[[dict[str, Any]], tuple[Any, ...]]
+    values: tuple[Any, ...]  # of the parameters, `read` from the attributes
+    class_weight: Any  # a copy, for a dictionary changes within
+    method: Method
+    sparse: bool  # the state's, which the method depends on
+    weights: Floats  # of the classes

@@ -31,6 +31,27 @@ class Learner(NamedTuple):
     line: bool = False  # whether columns of a table are straight lines to it: no curves, no crosses
 
 
+# The learners, the last only where rows come in their order (docs/defaults.md). A small and a large C in the
+# mixture do what one between them would on most data, and better where that is wrong. One that forgets has a C
+# between: with one variance a feature a large one makes variances so small, with every wrong pair, that the mean
+# can no more be moved in the time of its memory.
+OF_LINES = Learner(2.0**-11), Learner(2.0**-3), Learner(2.0**-8, FORGETS)
+OF_LINES_DIAGONAL = (
+    Learner(2.0**-12),
+    Learner(2.0**-5),
+    Learner(2.0),
+    Learner(2.0**-12, FORGETS),
+)
+# Of a table. Beside curves a straight line, which costs little: it is ahead where rows are few or noisy.
+OF_CURVES = (
+    Learner(2.0**-11),
+    Learner(2.0**-6),
+    Learner(2.0**-6, line=True),
+    Learner(2.0**-8, FORGETS),
+)
+OF_CURVES_DIAGONAL = Learner(2.0**-8), Learner(2.0**-4), Learner(2.0**-8, FORGETS)
+
+
 def mixture(evidence: Floats, readouts: Sequence[int]) -> Floats:
     """Return the weights (learners, readouts) of readouts with these AUCs; of others than `readouts` 0."""
     mix = np.zeros(evidence.shape)

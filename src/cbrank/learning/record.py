@@ -2,7 +2,7 @@
 
 Rows are tested, then learned from, in blocks (see ``kernels.prequential``). The record is a tuple of
 arrays, like a model: it is saved, resized and merged with it. `begin`, `measured`, `next_block` and
-`merged` give new ones, `noted` says how one changes; nothing here changes a ranker.
+`merged` give new ones; nothing here changes a ranker. Rows are noted in it by ``blocks``.
 """
 
 import math
@@ -21,12 +21,13 @@ SHORTEST, LONGEST = 32, 1024  # rows of a block: an eighth of the rows so far, w
 ROWS, FILLED = range(2)  # places in `position`
 _RECENT = 1000.0  # rows that `recent_auc_` remembers
 _EVIDENCE = 2000.0  # rows that the evidence for learners remembers in a stream
-_EVER = 2.0**52  # a memory longer than any stream
+_NORMAL_95 = 1.959963984540054  # standard errors on each side of a 95% interval
+EVER = 2.0**52  # a memory longer than any stream: that of rows in random order
 # Blocks after which a merged ranker's shape is taken, each of which shrinks it towards that before. Of 1, 2,
 # 3 and 8, 2 had on five data sets in four shards about the log loss of shrinking towards the first ranker's.
 _BLOCKS_OF_SHAPE = 2
 MOST_BLOCKS = 2048  # of the history; beyond, neighbours become one
-_BLOCK, _READOUTS, _CURVE = slice(3, 8), slice(8, 11), slice(11, 17)  # fields of a record
+BLOCK, READOUTS, CURVE = slice(3, 8), slice(8, 11), slice(11, 17)  # fields of a record
 _WEIGHT, _AUC, _PAIRS, _POSITIVES, _NEGATIVES = range(5)  # places in `sums`
 
 
@@ -59,13 +60,13 @@ class Record(NamedTuple):
     history: Floats  # (blocks, 3) rows so far, AUC, and effective rows of a block
 
 
-def begin(n_features: int, learners: int, readouts: int, *, means: bool) -> Record:
+def begin(n_features: int, learners: int, readouts: int, *, means: bool, shuffled: bool) -> Record:
     """Return the record of a ranker that has learned nothing."""
     shape = learners, readouts
     return Record(
         np.zeros(n_features),
         np.zeros(n_features if means else 0),
-        np.array([kernels.prequential.MEMORY]),
+        np.array([EVER if shuffled else kernels.prequential.MEMORY]),
         np.zeros((*shape, SHORTEST)),
         np.zeros(SHORTEST),
         np.zeros(SHORTEST),
@@ -104,69 +105,7 @@ def of_first(record: Record, learners: int) -> Record:
 
 def shuffled(record: Record) -> bool:
     """Say whether rows come in random order, so that nothing need fade."""
-    return bool(record.memory[0] > kernels.prequential.MEMORY)
-
-
-def set_shuffled(record: Record, is_shuffled: bool) -> None:
-    """Say whether the rows to come are in random order."""
-    record.memory[0] = _EVER if is_shuffled else kernels.prequential.MEMORY
-
-
-def memories() -> tuple[float, float]:
-    """Return what `memory` may be: of a stream, and of rows in random order."""
-    return kernels.prequential.MEMORY, _EVER
-
-
-def rows_left(record: Record) -> int:
-    """Return how many rows the block has room for."""
-    return int(record.tested.size - record.position[FILLED])
-
-
-# The rows of a block ------------------------------------------------------------------------------
-
-
-class Notes(NamedTuple):
-    """What learners say of some rows before they learn from them."""
-
-    said: Floats  # (learners, rows, readouts, 2)
-    tested: Floats  # (rows,)
-    labels: Counts  # (rows,)
-
-    def trail(self, record: Record, learner: int, begin: int = 0, end: int | None = None) -> Any:
-        """Return where a learner notes the rows from `begin` to `end`; all test them alike."""
-        said, tested, labels = self.said[learner], self.tested, self.labels
-        if begin or end is not None:
-            rows = slice(begin, end)
-            said, tested, labels = said[rows], tested[rows], labels[rows]
-        return kernels.prequential.Trail(
-            record.held,
-            record.origin,
-            record.memory,
-            said,
-            tested,
-            labels,
-        )
-
-
-def notes_for(record: Record, rows: int, learners: int) -> Notes:
-    """Return room for notes."""
-    said = np.empty((learners, rows, record.places.shape[1], 2))
-    return Notes(said, np.empty(rows), np.empty(rows, np.int64))
-
-
-def noted(record: Record, notes: Notes, mix: Floats) -> tuple[Any, ...]:
-    """Return the call that takes the notes of learners into the record."""
-    return (
-        kernels.prequential.follow,
-        *notes,
-        np.arange(len(record.level)),
-        mix,
-        kernels.prequential.Block(*record[_BLOCK]),
-        kernels.prequential.Readouts(*record[_READOUTS]),
-        kernels.calibration.Curve(*record[_CURVE]),
-        not record.origin.size,
-        shuffled(record),
-    )
+    return bool(record.memory[0] == EVER)
 
 
 # The end of a block -------------------------------------------------------------------------------
@@ -258,6 +197,12 @@ def deviation_of(record: Record, *, recent: bool = False) -> float:
         sums[_PAIRS] * auc * (1.0 - auc) + sums[_POSITIVES] * above + sums[_NEGATIVES] * below
     )
     return float(math.sqrt(max(variance, 0.0)) / sums[_WEIGHT])
+
+
+def interval_of(record: Record, *, recent: bool = False) -> tuple[float, float]:
+    """Return the ends of the 95% confidence interval of `auc_of`."""
+    auc, error = auc_of(record, recent=recent), deviation_of(record, recent=recent)
+    return max(auc - _NORMAL_95 * error, 0.0), min(auc + _NORMAL_95 * error, 1.0)
 
 
 def merged(records: Sequence[Record], prior: Record | None) -> Record:

@@ -39,12 +39,15 @@ class State(NamedTuple):
 
 
 class Cell:
-    """Where a ranker keeps its state; its one attribute is replaced, never changed."""
+    """Where a ranker keeps its state, which is replaced and never changed but for the numbers in its arrays."""
 
-    __slots__ = ("state",)
+    __slots__ = ("state", "turn")
 
     def __init__(self, state: State) -> None:
         self.state = state
+        self.turn = (
+            0  # how many times rows were learned: what was worked out in between is of no use
+        )
 
     def __reduce__(self) -> Any:
         return Cell, (self.state,)
@@ -62,8 +65,7 @@ def begin(
         buffer = kernels.buffers.empty_dense(*kept, n_features, seed, means=means)
     count = method.lasting + (method.joins and not shuffled)
     models = tuple(method.new_model(n_features, sparse) for _ in range(count))
-    known = record.begin(n_features, count, method.n_readouts, means=means)
-    record.set_shuffled(known, shuffled)
+    known = record.begin(n_features, count, method.n_readouts, means=means, shuffled=shuffled)
     return State(models, buffer, known, front, sparse)
 
 

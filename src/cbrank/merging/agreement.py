@@ -54,7 +54,7 @@ def _difference(fact: str, value: Any, other: Any) -> tuple[str, str, str]:
 
 
 def _refuse_other_kinds(name: str, ranker: Any) -> None:
-    if not hasattr(ranker, "learned"):
+    if not hasattr(ranker, "together"):
         raise ValueError(
             f"{name} is {ranker!r}: only a CBRanker, whose model is a Gaussian, can be merged."
         )

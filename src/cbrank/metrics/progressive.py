@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cbrank import kernels
-from cbrank.arrays import refuse_masked
+from cbrank.checks import refuse_masked
 from cbrank.locking import Owner
 from cbrank.metrics.roc import as_column, check_none_missing, forbid
 

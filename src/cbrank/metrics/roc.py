@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cbrank.arrays import is_plainly_binary, refuse_masked
+from cbrank.checks import is_plainly_binary, refuse_masked
 
 
 class OperatingPoint(NamedTuple):

@@ -1,11 +1,11 @@
 """Adaptive online AUC maximisation."""
 
-from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
 from cbrank import kernels
+from cbrank.learning.method import Kernels, Method
 from cbrank.learning.room import refuse_if_too_large
 from cbrank.learning.state import State
 from cbrank.parameters import POSITIVE, Parameter, Table, common, regularization, step
@@ -58,46 +58,31 @@ class AdaOAMRanker(Ranker):
         *common("the step"),
     )
 
-    def __init__(
-        self,
-        step: float = 2.0**-6,
-        *,
-        regularization: float = 1e-4,
-        smoothing: float = 0.5,
-        operating_point: Literal["balanced", "accuracy"] = "balanced",
-        class_weight: Literal["balanced"] | dict[Any, float] | None = None,
-        shuffle: bool = True,
-        n_passes: int = 1,
-        random_state: Any = None,
-    ) -> None:
-        self.step = step
-        self.regularization = regularization
-        self.smoothing = smoothing
-        self.operating_point = operating_point
-        self.class_weight = class_weight
-        self.shuffle = shuffle
-        self.n_passes = n_passes
-        self.random_state = random_state
+    step: float
+    regularization: float
+    smoothing: float
 
-    def _needs_matrix(self) -> bool:
+    def takes_dense_rows(self) -> bool:
         return True
 
-    def _new_model(self, n_features: int, sparse: bool) -> Any:  # noqa: ARG002
-        refuse_if_too_large(
-            n_features, 2, 'use OPAUCRanker(rank=50) or CBRanker(covariance="diagonal")'
-        )
-        return kernels.adaoam.Model(
-            w=np.zeros(n_features),
-            diverged=np.zeros(1, np.int64),
-            mean=np.zeros((2, n_features)),
-            Gamma=np.zeros((2, n_features, n_features)),
-            s=np.zeros(n_features),
+    def _method(self, state: State | None = None, *, fits: bool = False) -> Method:  # noqa: ARG002
+        numbers = float(self.step), float(self.regularization), float(self.smoothing)
+        return Method(
+            _new_model,
+            Kernels(kernels.adaoam.learn),
+            (kernels.adaoam.Parameters(*numbers, self._balances(fits)),),
+            needs_matrix=True,
         )
 
-    def _kernel(self, state: State, model: Any) -> Callable[..., None]:  # noqa: ARG002
-        return kernels.adaoam.learn
 
-    def _kernel_parameters(self, balanced: bool) -> Any:
-        return kernels.adaoam.Parameters(
-            float(self.step), float(self.regularization), float(self.smoothing), balanced
-        )
+def _new_model(n_features: int, _: bool) -> Any:
+    refuse_if_too_large(
+        n_features, 2, 'use OPAUCRanker(rank=50) or CBRanker(covariance="diagonal")'
+    )
+    return kernels.adaoam.Model(
+        w=np.zeros(n_features),
+        diverged=np.zeros(1, np.int64),
+        mean=np.zeros((2, n_features)),
+        Gamma=np.zeros((2, n_features, n_features)),
+        s=np.zeros(n_features),
+    )

@@ -1,6 +1,5 @@
 """Tables as they come: curves, categories and crosses of their columns, learned by CBR."""
 
-from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
@@ -9,33 +8,24 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from cbrank import checks
 from cbrank.estimator import check_is_fitted
 from cbrank.features.encoder import TableEncoder
 from cbrank.features.table import Table as Rows
 from cbrank.learning import tables
-from cbrank.learning.front import none_waiting, waits
+from cbrank.learning.front import none_waiting
 from cbrank.learning.method import Method
-from cbrank.learning.pool import FORGETS, Learner
+from cbrank.learning.pool import OF_CURVES, OF_CURVES_DIAGONAL
 from cbrank.learning.state import State
 from cbrank.learning.tables import Tables, tables_from
 from cbrank.parameters import ADDITIVE, MOST_OF_CURVES, Table
-from cbrank.rankers import checks, gaussian
+from cbrank.rankers import gaussian
 from cbrank.rankers.base import Ranker
-from cbrank.rankers.cbr import kernel_of, method_of, new_model, parameters_of
+from cbrank.rankers.cbr import method_of
 from cbrank.rankers.effects import Curve, Effects, Map, effects_of
 from cbrank.rankers.reasons import MOST_NAMED, Reason, reasons_of, sentence
 
 Floats = NDArray[np.float64]
-
-# With C "auto": the learners, the last only where rows come in their order (docs/defaults.md). Beside curves a
-# straight line, which costs little: it is ahead where rows are few or noisy.
-_POOL_FULL = (
-    Learner(2.0**-11),
-    Learner(2.0**-6),
-    Learner(2.0**-6, line=True),
-    Learner(2.0**-8, FORGETS),
-)
-_POOL_DIAGONAL = Learner(2.0**-8), Learner(2.0**-4), Learner(2.0**-8, FORGETS)
 
 
 class AdditiveRanker(Ranker):
@@ -131,44 +121,24 @@ class AdditiveRanker(Ranker):
         self.n_passes = n_passes
         self.random_state = random_state
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        tags.input_tags.dict = True
-        return tags
-
     # How it learns -------------------------------------------------------------------------------
 
-    def _needs_matrix(self) -> bool:
+    def takes_dense_rows(self) -> bool:
         if self.covariance != "auto" or not self.__sklearn_is_fitted__():
             return self.covariance == "full"
         return not self._learned.state.sparse
 
-    def _new_model(self, n_features: int, sparse: bool) -> Any:
-        return new_model(n_features, sparse, self._needs_matrix())
+    def _method(self, state: State | None = None, *, fits: bool = False) -> Method:
+        decides, is_pool = self.covariance == "auto", self._is_pool(state)
+        balanced = self._balances(fits)
 
-    def _kernel(self, state: State, model: Any) -> Callable[..., None]:
-        return kernel_of(state, model)
+        def of_matrix(full: bool) -> Method:
+            pool = (OF_CURVES if full else OF_CURVES_DIAGONAL) if is_pool else None
+            method = method_of(self, pool, full=full, balanced=balanced)
+            return replace(method, of_matrix=of_matrix) if decides else method
 
-    def _kernel_parameters(self, balanced: bool) -> Any:
-        return parameters_of(self, balanced)
-
-    def _method(self, state: State | None = None) -> Method:
-        auto = self.covariance == "auto"
-        full = self.covariance == "full" or (auto and (state is None or not state.sparse))
-        return self._method_of(super()._method(state), full)
-
-    def _method_of(self, plain: Method, full: bool) -> Method:
-        plain = replace(
-            plain, needs_matrix=full, new_model=lambda n, sparse: new_model(n, sparse, full)
-        )
-        method = method_of(self, plain, _POOL_FULL if full else _POOL_DIAGONAL)
-        if self.covariance != "auto":
-            return method
-        return replace(method, of_matrix=lambda full: self._method_of(plain, full))
+        sparse = state is not None and state.sparse
+        return of_matrix(self.covariance == "full" or (decides and not sparse))
 
     def _front(self, X: Rows) -> Tables:
         tables.refuse_too_wide(X.shape[1], self._method(), self.covariance, self.pieces)
@@ -177,9 +147,7 @@ class AdditiveRanker(Ranker):
         return Tables(self._encoder, deepcopy(self.crosses), none_waiting(X.take(slice(0, 0))))
 
     def _front_of(self, parts: Any, facts: Any, n_features: int) -> Tables:
-        front = tables_from(parts, facts, n_features, self.crosses)
-        self._encoder = front.encoder
-        return front
+        return tables_from(parts, facts, n_features, self.crosses)
 
     # Rows ----------------------------------------------------------------------------------------
 
@@ -220,25 +188,13 @@ class AdditiveRanker(Ranker):
     def _features(self, rows: Any, state: State) -> Any:
         return state.front.encode(rows, state) if isinstance(rows, Rows) else rows
 
-    def _check(
-        self, X: Any, y: Any, sample_weight: Any, *, reset: bool
-    ) -> tuple[Any, NDArray[Any], Floats]:
+    def _rows_to_learn(self, X: Any, *, reset: bool) -> Rows:
+        """Return checked rows; dictionaries may name columns for the first time while rows wait."""
         if not reset:
-            self._take_in_columns(X)
-        rows = self._read(X, reset=reset)
-        return rows, checks.check_labels(y, rows), checks.check_weights(sample_weight, rows)
-
-    def _check_row(self, x: Any) -> Any:
-        return self._read(self._as_one_row(x), reset=False)
-
-    def _as_one_row(self, x: Any) -> Any:
-        return [x] if isinstance(x, Mapping) else checks.as_one_row(x)
-
-    def _take_in_columns(self, X: Any) -> None:
-        """Take in columns that rows as dictionaries name for the first time, while rows wait."""
-        cell = self._learned
-        if waits(cell.state) and hasattr(cell.state.front.encoder, "feature_names_in_"):
-            cell.state = tables.with_new_columns(cell.state, X)
+            cell, front = self._learned, self._learned.state.front
+            if front.waiting is not None and hasattr(front.encoder, "feature_names_in_"):
+                cell.state = tables.with_new_columns(cell.state, X)
+        return self._read(X, reset=reset)
 
     # Learning ------------------------------------------------------------------------------------
 
@@ -439,7 +395,7 @@ class AdditiveRanker(Ranker):
         """
         check_is_fitted(self)
         method, state = self._now()
-        one = [x] if isinstance(x, Mapping) else checks.as_one_row(x, "explain", "contributions")
+        one = checks.as_one_row(x, "explain", "contributions", tables=True)
         table = self._read(one, reset=False)
         score = float(self._scores(table, state, method)[0])
         text = f"score {score + self._intercept_now(method, state):.3g}"
@@ -447,7 +403,7 @@ class AdditiveRanker(Ranker):
             scores = self._scores(self._check_rows(among, reset=False), state, method)
             count = len(scores) + (score not in scores)
             text = f"ranked {1 + int((scores > score).sum()):,} of {count:,}"
-        return f"{text}: {sentence(self._reasons(table, MOST_NAMED)[0])}"
+        return f"{text}: {sentence(self.reasons(table, MOST_NAMED)[0])}"
 
     def reasons(self, X: Any, most: int = 3) -> list[list[Reason]]:
         """Return what moved the score of each row most, away from the average.
@@ -478,9 +434,7 @@ class AdditiveRanker(Ranker):
         ('x1', 148.0, True)
         """
         check_is_fitted(self)
-        return self._reasons(self._check_rows(X, reset=False), most)
-
-    def _reasons(self, table: Rows, most: int) -> list[list[Reason]]:
+        table = self._check_rows(X, reset=False)
         method, state = self._now()
         cells = Rows(table.names, state.front.encoder.as_decided(table))
         effects = effects_of(self._served_of(method, state).weights.copy(), method, state)
@@ -490,9 +444,7 @@ class AdditiveRanker(Ranker):
 
     decision_function, preference_proba = gaussian.decision_function, gaussian.preference_proba
     _std = gaussian.deviations
-    learned, like, prior = gaussian.learned, gaussian.like, gaussian.prior
-    lasting, together = gaussian.lasting, gaussian.together
-    waits = property(gaussian.waits)
+    together = gaussian.together
     covariance_ = property(gaussian.covariance)
     C_, forgetting_ = property(gaussian.C), property(gaussian.forgetting)
     n_pairs_, n_updates_ = property(gaussian.n_pairs), property(gaussian.n_updates)

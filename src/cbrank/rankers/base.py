@@ -5,28 +5,22 @@ import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from dataclasses import replace
 from operator import is_, itemgetter
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from cbrank.arrays import canonical, refuse_unsound
+from cbrank import checks
 from cbrank.estimator import check_is_fitted, check_random_state
 from cbrank.learning import blocks, record
-from cbrank.learning.front import waits
-from cbrank.learning.method import Method
+from cbrank.learning.method import Method, Settings
 from cbrank.learning.state import Batch, Cell, State, begin
-from cbrank.parameters import Table, documented
-from cbrank.rankers import checks, interface
+from cbrank.parameters import Table, constructor, documented
+from cbrank.rankers import interface, single
 from cbrank.rankers.operating_point import intercept_of_fit
 from cbrank.rankers.scorer import Scorer
-
-_ONE_ROW = np.zeros(1, np.int64)
-_ONE_LABEL = np.zeros(1, np.int64), np.ones(1, np.int64)
-_LAST_ROWS = 50  # kept of each class by rankers that learn without a buffer
 
 
 class Rows(NamedTuple):
@@ -40,24 +34,11 @@ class Rows(NamedTuple):
     labels: NDArray[np.int64]
 
 
-class Settings(NamedTuple):
-    """What a stream is learned by for as long as no parameter changes."""
-
-    read: Callable[[dict[str, Any]], tuple[Any, ...]]
-    values: tuple[Any, ...]  # of the parameters, `read` from the attributes
-    class_weight: Any  # a copy, for a dictionary changes within
-    method: Method
-    sparse: bool  # the state's, which the method depends on
-    weights: tuple[NDArray[np.float64], ...]  # of one row, by class
-
-
 class Ranker(Scorer, metaclass=ABCMeta):
-    """Base of the rankers: a subclass names its kernel, its model and its parameters."""
+    """Base of the rankers: a subclass has a table of parameters, and says how rows are learned."""
 
     PARAMETERS: ClassVar[Table]
-    TAKES_TABLES: ClassVar[bool] = (
-        False  # as they come, with words and missing values; else numbers only
-    )
+    TAKES_TABLES: ClassVar[bool] = False  # with words and missing values; else numbers only
     # Parameters that shape the model, so that they cannot change in the middle of a stream.
     SHAPE: ClassVar[tuple[str, ...]] = ("buffer_size", "covariance", "policy", "rank")
 
@@ -68,50 +49,47 @@ class Ranker(Scorer, metaclass=ABCMeta):
 
     _shape: dict[str, Any]  # the values of these when the stream began
 
+    if TYPE_CHECKING:  # made of `PARAMETERS`
+
+        def __init__(self, *first: Any, **others: Any) -> None: ...
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "PARAMETERS" in vars(cls):
             cls.KINDS = {parameter.name: parameter.kinds for parameter in cls.PARAMETERS}
             cls.__doc__ = documented(cls.__doc__, cls.PARAMETERS)
+            if "__init__" not in vars(cls):
+                cls.__init__ = constructor(cls.PARAMETERS)  # type: ignore[method-assign]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class, tags.input_tags.sparse = False, not self.TAKES_TABLES
+        for kind in ("allow_nan", "string", "categorical", "dict"):
+            setattr(tags.input_tags, kind, self.TAKES_TABLES)
         return tags
 
     __dir__, __setstate__ = interface.public_names, interface.set_state
 
+    # Rows that are to be learned, checked: of the first chunk of a stream, if `reset`, or of one that follows.
+    _rows_to_learn = checks.check_rows
+
     # What a subclass says of itself ------------------------------------------------------------
 
     @abstractmethod
-    def _new_model(self, n_features: int, sparse: bool) -> Any:
-        """Return the tuple of arrays that the kernel learns into."""
+    def _method(self, state: State | None = None, *, fits: bool = False) -> Method:
+        """Return how rows are learned, by the parameters."""
 
-    @abstractmethod
-    def _kernel(self, state: State, model: Any) -> Callable[..., None]:
-        """Return the function that streams rows into a model."""
+    def _balances(self, fits: bool) -> bool:
+        """Say whether kernels weigh classes by the running counts; in a fit, weights of rows do it."""
+        return self.class_weight == "balanced" and not fits
 
-    @abstractmethod
-    def _kernel_parameters(self, balanced: bool) -> Any:
-        """Return the tuple of numbers that the kernel goes by."""
-
-    def _needs_matrix(self) -> bool:
-        """Say whether the model is d x d."""
+    def takes_dense_rows(self) -> bool:
+        """Say whether the model is d x d, so that sparse rows are made dense, as far as that is known."""
         return False
 
-    def _method(self, state: State | None = None) -> Method:
-        # What a stream began with decides whether there is a pool: C may have been changed since.
-        auto = (vars(self) if state is None else self._shape).get("C") == "auto"
-        kept = getattr(self, "buffer_size", _LAST_ROWS)
-        return Method(
-            self._new_model,
-            self._kernel,
-            self._kernel_parameters(self.class_weight == "balanced"),
-            self._needs_matrix(),
-            lambda _: (int(kept), int(kept)),
-            pool=auto,
-        )
+    def _is_pool(self, state: State | None) -> bool:
+        """Say whether C is "auto"; it may have been changed since a stream began."""
+        return (vars(self) if state is None else self._shape).get("C") == "auto"
 
     def _front_of(self, parts: Any, facts: Any, n_features: int) -> Any:  # noqa: ARG002
         """Return the front of a saved state."""
@@ -154,7 +132,7 @@ class Ranker(Scorer, metaclass=ABCMeta):
         return self
 
     def _check_both_classes(self, X: Any, y: Any, sample_weight: Any) -> Rows:
-        X, y, weights = self._check(X, y, sample_weight, reset=True)
+        X, y, weights = self._check(X, y, sample_weight)
         if not weights.any():
             raise ValueError("All sample weights are zero: there is no row to learn from.")
         classes = checks.check_classes(y[weights > 0])
@@ -176,9 +154,8 @@ class Ranker(Scorer, metaclass=ABCMeta):
         for number in range(self.n_passes):
             order = random.permutation(kept) if self.shuffle else kept
             batch, first = Batch(rows.X, rows.labels, weights, order), number == 0
-            method = self._method(cell.state)
-            method = replace(method, parameters=self._kernel_parameters(False))
-            blocks.learn(cell, method, batch, tested=first, ahead=first)
+            method = self._method(cell.state, fits=True)
+            blocks.learn(cell, method, batch, shuffled=self.shuffle, tested=first, ahead=first)
         return weights
 
     def _set_intercept(
@@ -280,9 +257,8 @@ class Ranker(Scorer, metaclass=ABCMeta):
             The ranker itself.
         """
         check_is_fitted(self)
-        known = self._learned.state
-        if not waits(known):
-            shuffled = record.shuffled(known.record)
+        if not self.waits:
+            shuffled = record.shuffled(self._learned.state.record)
             self._take_up(X, y, None, sample_weight, tested=False, shuffled=shuffled)
         return self
 
@@ -302,18 +278,21 @@ class Ranker(Scorer, metaclass=ABCMeta):
                 self._begin(X, y, classes, sample_weight, shuffled)
             else:
                 settings = self._settings()
-                X, y, weights = self._check(X, y, sample_weight, reset=False)
                 self._check_unchanged(classes)
-                labels = checks.encode(y, self.classes_, weights)
-                weights = checks.weighed(weights, np.concatenate(settings.weights), labels)
-                batch = Batch(X, labels, weights, np.arange(X.shape[0]))
-                self._learn(batch, tested=tested, shuffled=shuffled)
+                rows = self._rows_to_learn(X, reset=False)
+                labels, weights = checks.check_labels_and_weights(
+                    y, sample_weight, rows, self.classes_, settings.weights
+                )
+                batch = Batch(rows, labels, weights, np.arange(rows.shape[0]))
+                blocks.learn(
+                    self._learned, settings.method, batch, shuffled=shuffled, tested=tested
+                )
         self._warn_if_diverged(4)
 
     def _begin(self, X: Any, y: Any, classes: Any, sample_weight: Any, shuffled: bool) -> None:
         self._validate_params()
         with self._unchanged_on_error() as undo:
-            X, y, weights = self._check(X, y, sample_weight, reset=True)
+            X, y, weights = self._check(X, y, sample_weight)
             if classes is None and not weights.any():
                 undo()
                 return
@@ -326,8 +305,7 @@ class Ranker(Scorer, metaclass=ABCMeta):
                 return
             self._start(X, known, check_random_state(self.random_state), shuffled=shuffled)
             batch = Batch(X, labels, weights, np.arange(X.shape[0]))
-            self._learn(batch, shuffled=shuffled)
-            self._settings()
+            blocks.learn(self._learned, self._settings().method, batch, shuffled=shuffled)
 
     def _start(
         self, X: Any, classes: NDArray[Any], random: np.random.RandomState, *, shuffled: bool
@@ -352,88 +330,19 @@ class Ranker(Scorer, metaclass=ABCMeta):
             fresh["_shape"]["C"] = "auto"
         self.__dict__ = self.__dict__ | fresh | (learned or {})
 
-    def _learn(self, batch: Batch, *, tested: bool = True, shuffled: bool = False) -> None:
-        """Learn rows in the order given. Rows that were shuffled are no stream in time."""
-        cell = self._learned
-        before = cell.state
-        if not batch.weights[batch.order].any():
-            return
-        seen, was_shuffled = before.buffer.seen.sum(), record.shuffled(before.record)
-        try:
-            record.set_shuffled(before.record, shuffled)
-            if before.intercept is not None:
-                cell.state = before._replace(intercept=None)
-            blocks.learn(cell, self._settings().method, batch, tested=tested)
-        except BaseException:
-            if cell.state.buffer.seen.sum() == seen:
-                record.set_shuffled(cell.state.record, was_shuffled)
-                cell.state = cell.state._replace(intercept=before.intercept)
-            raise
-        finally:
-            self._own.turn += 1
+    learn_one = single.learn_one
+    encode_label, learn_row = single.encode_label, single.learn_row
 
-    def learn_one(self, x: Any, y: Any, classes: ArrayLike | None = None) -> Self:
-        """Go on learning from one row: `partial_fit` without its overhead.
-
-        Parameters
-        ----------
-        x : array-like of shape (n_features,) or sparse matrix of shape (1, n_features)
-            The row.
-        y : object
-            Its label.
-        classes : array-like of shape (2,), default=None
-            The two labels; needed if this is the first row.
-
-        Returns
-        -------
-        self : object
-            The ranker itself.
-        """
-        if not self.__sklearn_is_fitted__() or waits(self._learned.state):
-            return self.partial_fit(self._as_one_row(x), [y], classes)
-        with self._own.lock:
-            if classes is not None:
-                self._check_unchanged(classes)
-            if not self.learn_at_once(x, y):
-                self.learn_row(self._check_row(x), self.encode_label(y))
-        return self
-
-    def _as_one_row(self, x: Any) -> Any:
-        """Return a row as a table of one row."""
-        return checks.as_one_row(x)
+    def _check_row(self, x: Any) -> Any:
+        """Return one checked row."""
+        row = checks.as_one_row(x, tables=self.TAKES_TABLES)
+        if type(row) is np.ndarray and row.dtype.kind in "iub" and not self.TAKES_TABLES:
+            row = row.astype(np.float64)
+        return self._check_rows(row, reset=False)
 
     def learn_at_once(self, x: Any, y: Any) -> bool:  # noqa: ARG002
         """Learn a row that is plainly in order by one compiled call; say whether it could."""
         return False
-
-    def encode_label(self, y: Any) -> int:
-        """Return 0 for the label of the first class and 1 for that of the second; refuse any other."""
-        try:
-            return self._label_of[y]
-        except (KeyError, TypeError):
-            labels = np.array([y]).ravel()
-            if labels.size != 1:
-                raise ValueError(f"y must be one label, and it is {y!r}.") from None
-            return int(checks.encode(labels, self.classes_)[0])
-
-    def learn_row(self, row: Any, label: int) -> None:
-        """Go on learning from one checked row of the class at this place in `classes_`."""
-        settings = self._settings()
-        batch = Batch(row, _ONE_LABEL[label], settings.weights[label], _ONE_ROW)
-        self._learn(batch)
-        self._warn_if_diverged(stacklevel=4)  # who called `learn_one`
-
-    def _check_row(self, x: Any) -> Any:
-        """Return one checked row; numbers that are in order, in an array or CSR, cost little."""
-        if type(x) is np.ndarray and x.shape == (self.n_features_in_,) and x.dtype.kind in "fiub":
-            row = np.array(x, dtype=np.float64, ndmin=2)
-            if np.isfinite(row).all():
-                return row
-        elif sp.issparse(x) and x.format == "csr" and x.shape == (1, self.n_features_in_):
-            refuse_unsound("X", x)
-            if x.dtype == np.float64 and np.isfinite(x.data).all():
-                return canonical(x)
-        return self._check_rows(self._as_one_row(x), reset=False)
 
     def _settings(self) -> Settings:
         """Return what a stream is learned by, looked at anew only if a parameter has changed."""
@@ -446,14 +355,13 @@ class Ranker(Scorer, metaclass=ABCMeta):
         ):
             self.check_parameters()
             read, class_weight = itemgetter(*self._get_param_names()), self.class_weight
-            weights = checks.class_weights(class_weight, self.classes_)
             self._own.known = known = Settings(
                 read,
                 read(self.__dict__),
                 dict(class_weight) if isinstance(class_weight, dict) else class_weight,
                 self._method(self._learned.state),
                 self._learned.state.sparse,
-                (weights[:1], weights[1:]),
+                checks.class_weights(class_weight, self.classes_),
             )
         return known
 
@@ -472,6 +380,11 @@ class Ranker(Scorer, metaclass=ABCMeta):
                     f"classes={given} is not the classes of the first call, "
                     f"{self.classes_.tolist()}."
                 )
+        if getattr(self, "C", None) == "auto" and "C" not in self._shape:
+            raise ValueError(
+                "C was a number when this stream began and cannot become 'auto' now: fit anew, or "
+                "set it back."
+            )
         for name, value in self._shape.items():
             if getattr(self, name) != value:
                 raise ValueError(
@@ -480,10 +393,10 @@ class Ranker(Scorer, metaclass=ABCMeta):
                 )
 
     def _check(
-        self, X: Any, y: Any, sample_weight: Any, *, reset: bool
+        self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[Any, NDArray[Any], NDArray[np.float64]]:
-        X = checks.check_rows(self, X, reset=reset)
-        return X, checks.check_labels(y, X), checks.check_weights(sample_weight, X)
+        rows = self._rows_to_learn(X, reset=True)
+        return rows, checks.check_labels(y, rows), checks.check_weights(sample_weight, rows)
 
     @contextlib.contextmanager
     def _unchanged_on_error(self) -> Iterator[Callable[[], None]]:
@@ -517,8 +430,10 @@ class Ranker(Scorer, metaclass=ABCMeta):
     # For the other packages --------------------------------------------------------------------
 
     start, reseed, resize = interface.start, interface.reseed, interface.resize
-    weights, buffered_rows = interface.weights, interface.buffered_rows
-    takes_dense_rows, class_weights = interface.takes_dense_rows, interface.class_weights
+    weights, class_weights = interface.weights, interface.class_weights
+    buffered_rows, waits = interface.buffered_rows, property(interface.waits)
+    learned, prior = interface.learned, interface.prior
+    lasting, like = interface.lasting, interface.like
     kernel_call = interface.kernel_call
     get_state = interface.get_state
     from_state, check_state = classmethod(interface.from_state), classmethod(interface.check_state)

@@ -1,8 +1,6 @@
 """Confidence-weighted bipartite ranking."""
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -13,8 +11,8 @@ from scipy.special import ndtri
 from cbrank import kernels
 from cbrank.learning import record, served
 from cbrank.learning.front import Scales, scales_from, unscaled
-from cbrank.learning.method import Method
-from cbrank.learning.pool import FORGETS, Learner
+from cbrank.learning.method import Kernels, Method
+from cbrank.learning.pool import OF_LINES, OF_LINES_DIAGONAL, Learner
 from cbrank.learning.room import refuse_if_too_large
 from cbrank.learning.state import State
 from cbrank.parameters import BUFFER_SIZES, CBR, Table, buffer_size_after, room_for
@@ -22,18 +20,6 @@ from cbrank.rankers import gaussian, single
 from cbrank.rankers.base import Ranker
 
 Floats = NDArray[np.float64]
-
-# With C "auto": the learners, the last only where rows come in their order (docs/defaults.md). A small and a
-# large C in the mixture do what one between them would on most data, and better where that is wrong. One that
-# forgets has a C between: with one variance a feature a large one makes variances so small, with every wrong
-# pair, that the mean can no more be moved in the time of its memory.
-_POOL_FULL = Learner(2.0**-11), Learner(2.0**-3), Learner(2.0**-8, FORGETS)
-_POOL_DIAGONAL = (
-    Learner(2.0**-12),
-    Learner(2.0**-5),
-    Learner(2.0),
-    Learner(2.0**-12, FORGETS),
-)
 
 
 class CBRanker(Ranker):
@@ -153,25 +139,16 @@ class CBRanker(Ranker):
 
     # How it learns -----------------------------------------------------------------------------
 
-    def _needs_matrix(self) -> bool:
+    def takes_dense_rows(self) -> bool:
         return self.covariance == "full"
 
-    def _new_model(self, n_features: int, sparse: bool) -> Any:
-        return new_model(n_features, sparse, self._needs_matrix())
-
-    def _kernel(self, state: State, model: Any) -> Callable[..., None]:
-        return kernel_of(state, model)
-
-    def _kernel_parameters(self, balanced: bool) -> Any:
-        return parameters_of(self, balanced)
-
-    def _method(self, state: State | None = None) -> Method:
-        return method_of(
-            self, super()._method(state), _POOL_FULL if self._needs_matrix() else _POOL_DIAGONAL
-        )
+    def _method(self, state: State | None = None, *, fits: bool = False) -> Method:
+        full = self.takes_dense_rows()
+        pool = (OF_LINES if full else OF_LINES_DIAGONAL) if self._is_pool(state) else None
+        return method_of(self, pool, full=full, balanced=self._balances(fits))
 
     def _front(self, X: Any) -> Scales | None:
-        scaled = self.C == "auto" and self._needs_matrix()
+        scaled = self.C == "auto" and self.takes_dense_rows()
         return unscaled(X.shape[1]) if scaled else None
 
     def _front_of(self, parts: Any, facts: Any, n_features: int) -> Scales | None:
@@ -184,22 +161,12 @@ class CBRanker(Ranker):
             raise ValueError("it has arrays that no such front has")
         return scales_from(parts["front"], facts, n_features)
 
-    def _check_unchanged(self, classes: Any) -> None:
-        super()._check_unchanged(classes)
-        if self.C == "auto" and "C" not in self._shape:
-            raise ValueError(
-                "C was a number when this stream began and cannot become 'auto' now: fit anew, or "
-                "set it back."
-            )
-
     # What it can say -----------------------------------------------------------------------------
 
     learn_at_once, say_at_once = single.learn, single.say
     decision_function, preference_proba = gaussian.decision_function, gaussian.preference_proba
     _std = gaussian.deviations
-    learned, like, prior = gaussian.learned, gaussian.like, gaussian.prior
-    lasting, together = gaussian.lasting, gaussian.together
-    waits = property(gaussian.waits)
+    together = gaussian.together
     covariance_ = property(gaussian.covariance)
     C_, forgetting_ = property(gaussian.C), property(gaussian.forgetting)
     n_pairs_, n_updates_ = property(gaussian.n_pairs), property(gaussian.n_updates)
@@ -208,47 +175,55 @@ class CBRanker(Ranker):
 # How rankers with a Gaussian over weights learn ----------------------------------------------------
 
 
-def parameters_of(ranker: Any, balanced: bool) -> Any:
-    """Return the numbers that the kernels go by."""
-    return kernels.confidence.Parameters(
-        0.0 if ranker.C == "auto" else float(ranker.C),
-        float(ndtri(ranker.eta)),
-        kernels.confidence.DIAGONAL_FORMS.index(ranker.diagonal_update),
-        ranker.policy == "reservoir",
-        balanced,
-        math.inf if _is_the_papers(ranker) else kernels.confidence.WIDEST,
-    )
-
-
-def _is_the_papers(ranker: Any) -> bool:
-    """Say whether a ranker learns by the paper's algorithm to the letter."""
-    return "auto" not in (ranker.C, ranker.buffer_size) and not ranker.average
-
-
-def method_of(ranker: Any, plain: Method, pool: tuple[Learner, ...]) -> Method:
-    """Return how a ranker learns by its parameters, given the learners with C "auto"."""
-    auto, average, kept = plain.pool, ranker.average, plain.rows_kept
-    learners = pool if auto else (Learner(math.nan if ranker.C == "auto" else float(ranker.C)),)
+def method_of(
+    ranker: Any, pool: tuple[Learner, ...] | None, *, full: bool, balanced: bool
+) -> Method:
+    """Return how a ranker learns by its parameters, given the learners if C is "auto"."""
+    auto, average = pool is not None, ranker.average
+    learners = pool or (Learner(math.nan if ranker.C == "auto" else float(ranker.C)),)
     if ranker.forgetting != "auto":
         share = float(ranker.forgetting)
         learners = tuple(each._replace(forgetting=share) for each in learners)
-    if ranker.buffer_size == "auto":
-        kept = partial(rows_kept, ranker, auto)
-    return replace(
-        plain,
+    numbers = parameters_of(ranker, balanced)
+    return Method(
+        partial(new_model, full=full),
+        kernels_of(full),
+        tuple(numbers._replace(C=each.C) for each in learners),
+        full,
+        partial(rows_kept, ranker, auto),
         learners=learners,
+        pool=auto,
         lasting=len(learners) - auto,
         joins=auto and ranker.forgetting == "auto",
-        rows_kept=kept,
         readouts=(0, 1) if auto and average == "auto" else (int(bool(average)),),
         n_readouts=2,
         weights=readout_of,
         buffer_after=partial(buffer_after, ranker),
-        multiplies=partial(multiplies, learners),
+        multiplies=full and any(each.forgetting for each in learners),
     )
 
 
-def new_model(n_features: int, sparse: bool, full: bool) -> Any:
+def parameters_of(ranker: Any, balanced: bool) -> Any:
+    """Return the numbers that the kernels go by, all but the learners' C."""
+    papers = "auto" not in (ranker.C, ranker.buffer_size) and not ranker.average
+    return kernels.confidence.Parameters(
+        0.0,
+        float(ndtri(ranker.eta)),
+        kernels.confidence.DIAGONAL_FORMS.index(ranker.diagonal_update),
+        ranker.policy == "reservoir",
+        balanced,
+        math.inf if papers else kernels.confidence.WIDEST,
+    )
+
+
+def kernels_of(full: bool) -> Kernels:
+    """Return the functions that stream rows into a model with a full covariance or a diagonal one."""
+    if full:
+        return Kernels(kernels.full.learn, blocked=kernels.blocked.learn)
+    return Kernels(kernels.diagonal.learn, kernels.sparse_diagonal.learn)
+
+
+def new_model(n_features: int, sparse: bool, *, full: bool) -> Any:
     """Return a standard Gaussian that has met no pair."""
     mean, lag, tally = np.zeros(n_features), np.zeros(n_features), np.zeros(3, np.int64)
     if not full and sparse:
@@ -261,30 +236,6 @@ def new_model(n_features: int, sparse: bool, full: bool) -> Any:
     return kernels.confidence.FullModel(mean, np.eye(n_features), lag, tally)
 
 
-def is_full(model: Any) -> bool:
-    """Say whether a model has a d x d covariance."""
-    return isinstance(model, kernels.confidence.FullModel)
-
-
-def learns_in_blocks(state: State) -> bool:
-    """Say whether rows are learned a block at a time: features are many, and so are rows kept."""
-    wide = state.record.held.size >= kernels.blocked.WORTHWHILE
-    return bool(wide and state.buffer.least[0] >= kernels.blocked.FEWEST)
-
-
-def kernel_of(state: State, model: Any) -> Callable[..., None]:
-    """Return the function that streams rows into a model."""
-    if is_full(model):
-        return kernels.blocked.learn if learns_in_blocks(state) else kernels.full.learn
-    return kernels.sparse_diagonal.learn if state.sparse else kernels.diagonal.learn
-
-
-def multiplies(learners: tuple[Learner, ...], state: State) -> bool:
-    """Say whether products of matrices may be needed, which threads share out."""
-    forgets = any(each.forgetting for each in learners)
-    return is_full(state.models[0]) and (forgets or learns_in_blocks(state))
-
-
 def readout_of(model: Any, readout: int, columns: Any) -> Floats:
     """Return the mean of the weights, or their average."""
     if readout:
@@ -293,7 +244,9 @@ def readout_of(model: Any, readout: int, columns: Any) -> Floats:
 
 
 def rows_kept(ranker: Any, auto: bool, n_features: int) -> tuple[int, int]:
-    """Return how many rows of each class a buffer of size "auto" keeps at first, and its room."""
+    """Return how many rows of each class the buffer keeps at first, and its room."""
+    if ranker.buffer_size != "auto":
+        return int(ranker.buffer_size), int(ranker.buffer_size)
     if not auto:
         return (min(BUFFER_SIZES[1][-1], ranker.MOST_KEPT[0]),) * 2
     kept = min(BUFFER_SIZES[0][-1], ranker.MOST_KEPT[0])

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterable
 from copy import deepcopy
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -24,8 +24,6 @@ from cbrank.parameters import (
     Other,
     Parameter,
     Table,
-    assign,
-    signature,
 )
 from cbrank.rankers.base import Rows
 from cbrank.rankers.cbr import CBRanker
@@ -129,29 +127,19 @@ class CBRankerCV(CBRanker):
 
     PARAMETERS: ClassVar[Table] = (*_SEARCH, *_SHARED)
 
+    Cs: int | ArrayLike
+    cv: int | BaseCrossValidator | Iterable[Any]
+    scoring: str | Callable[..., float] | None
+    n_jobs: int | None
+    refit: bool
     _chosen: float
     _tried: NDArray[np.float64]
     scores_: NDArray[np.float64]
     best_score_: float
 
-    def __init__(
-        self,
-        Cs: int | ArrayLike = 2 * _LARGEST_EXPONENT + 1,
-        *,
-        cv: int | BaseCrossValidator | Iterable[Any] = 3,
-        scoring: str | Callable[..., float] | None = None,
-        n_jobs: int | None = None,
-        refit: bool = True,
-        **parameters: Any,
-    ) -> None:
-        self.Cs = Cs
-        self.cv = cv
-        self.scoring = scoring
-        self.n_jobs = n_jobs
-        self.refit = refit
-        assign(self, _SHARED, parameters)
+    if TYPE_CHECKING:  # made of `PARAMETERS`
 
-    __init__.__signature__ = signature(PARAMETERS)  # type: ignore[attr-defined]
+        def __init__(self, *first: Any, **others: Any) -> None: ...
 
     @property
     def C_(self) -> float:

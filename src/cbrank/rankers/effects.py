@@ -8,7 +8,6 @@ have come.
 
 from collections.abc import Iterator
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,23 +15,19 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cbrank.features.crosses import Coarse, Cross, values_of
-from cbrank.features.curves import NumberColumn, Pieces
-from cbrank.features.table import Times
+from cbrank.features.curves import NumberColumn
 from cbrank.features.text import TextColumn
 from cbrank.features.times import CALENDAR, TimeColumn
-from cbrank.features.words import BUCKETS, WordColumn
+from cbrank.features.words import WordColumn
 from cbrank.learning import served
 from cbrank.learning.state import buffered_rows
+from cbrank.rankers.grids import MISSING, OTHER, POINTS_OF_MAPS, middle_of, of_numbers, of_words
 
 if TYPE_CHECKING:
     from cbrank.features import TableEncoder
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
-
-_POINTS, _POINTS_OF_MAPS = 100, 64
-_DAY = 86400.0
-OTHER, MISSING = "other", "missing"
 
 
 class Curve(NamedTuple):
@@ -138,7 +133,7 @@ class Effects:
             typical[: len(mean)] = mean
         for term in self.terms:
             if term.kind in {"number", "time"} and not isinstance(term.known, WordColumn):
-                _, places, middle = _middle_of(term.known)
+                _, places, middle = middle_of(term.known)
                 inside = places < self._width
                 typical[term.places] = 0.0
                 typical[places[inside]] = middle[inside]
@@ -239,12 +234,12 @@ class Effects:
                 "it adds."
             )
         if isinstance(known, WordColumn):
-            names, places, Z = _of_words(known, term.places)
+            names, places, Z = of_words(known, term.places)
             if term.name not in self._columns:  # of a time: in the order of the calendar
                 order = sorted(range(len(names)), key=lambda at: CALENDAR.get(names[at], 24))
                 names, Z = [names[at] for at in order], Z[order]
             return self._read(names, places, Z - self._typical_at(places))
-        grid, places, Z = _of_numbers(known)
+        grid, places, Z = of_numbers(known)
         return self._read(grid, places, Z - self._typical_at(places))
 
     def marks(self, column: Any) -> Curve:
@@ -269,7 +264,7 @@ class Effects:
             names, marked = [*names, MISSING], [*marked, known.gap]
         if not names:
             return Curve([], np.zeros(0), np.zeros(0))
-        _, places, middle = _middle_of(known)
+        _, places, middle = middle_of(known)
         Z = np.hstack([np.eye(len(marked)), np.tile(-middle, (len(marked), 1))])
         return self._read(names, np.concatenate([marked, places]).astype(np.int64), Z)
 
@@ -326,7 +321,7 @@ class Effects:
             places = np.array([group[0] for group in coarse.groups])
             Z = np.eye(len(grid))
         else:
-            grid, places, Z = _of_numbers(known, _POINTS_OF_MAPS)
+            grid, places, Z = of_numbers(known, POINTS_OF_MAPS)
         X = np.zeros((len(Z), self._encoder.width_))
         X[:, places] = Z
         return grid, values_of(coarse, X)
@@ -424,63 +419,3 @@ def effects_of(weights: Floats, method: Any, state: Any) -> Effects:
         rows,
         shares / max(float(shares.sum()), 1.0),
     )
-
-
-def _grid_of(known: NumberColumn, points: int) -> Floats:
-    """Return values of a column from its first to its last knot; each piece has its share of them."""
-    curve = known.curve
-    if curve is None:
-        return np.unique(known.waiting)
-    if not len(curve.knots):
-        return np.unique([curve.low, curve.high])
-    count = max(1, points // (len(curve.knots) - 1))
-    share = np.arange(count) / count
-    # Written so that the largest numbers do not overflow.
-    parts = [low * (1.0 - share) + high * share for low, high in pairwise(curve.knots.tolist())]
-    return np.unique(np.concatenate([*parts, curve.knots[-1:], [*known.singles]]))
-
-
-def _of_numbers(
-    known: NumberColumn | TimeColumn, points: int = _POINTS
-) -> tuple[Any, Places, Floats]:
-    """Return a grid of a column, its features and their values there."""
-    if isinstance(known, NumberColumn):
-        return _encoded(known, _grid_of(known, points))
-    return _encoded(known, _grid_of(known.days, points))
-
-
-def _middle_of(known: NumberColumn | TimeColumn) -> tuple[Any, Places, Floats]:
-    """Return the median of a column, its features and their values there."""
-    curve = known.curve if isinstance(known, NumberColumn) else known.days.curve
-    grid, places, Z = _encoded(known, np.array([np.nan if curve is None else curve.median]))
-    return grid, places, Z[0]
-
-
-def _encoded(known: NumberColumn | TimeColumn, values: Floats) -> tuple[Any, Places, Floats]:
-    if isinstance(known, NumberColumn):
-        pieces = Pieces([(known, 0)])
-        singles = np.array([*known.singles.values()], np.int64)
-        Z = np.hstack([pieces.encoded(values[:, None]), known.singled(values)[:, None] == singles])
-        return values, np.concatenate([pieces.features, singles]), Z
-    seconds = (known.first or 0.0) + _DAY * values
-    years, days, _ = known.taken_apart(Times(seconds))
-    pieces = Pieces([(known.year, 0), (known.days, 1)])
-    moments = np.where(np.isnan(seconds), 0.0, seconds).round().astype("M8[s]")
-    return moments, pieces.features, pieces.encoded(np.column_stack([years, days]))
-
-
-def _of_words(known: WordColumn, own: Places) -> tuple[list[str], Places, Floats]:
-    """Return the categories of a column, its features and their values there."""
-    if known.only:
-        return [known.only], np.zeros(0, np.int64), np.zeros((1, 0))
-    groups: dict[str, list[int]] = {}
-    if known.buckets >= 0:  # what they add on average
-        groups[OTHER] = [*range(known.buckets, known.buckets + BUCKETS)]
-    elif known.other >= 0:
-        groups[OTHER] = [known.other]
-    if known.gap >= 0:
-        groups[MISSING] = [known.gap]
-    names = [*known.features, *groups]
-    found = [[place] for place in known.features.values()] + [*groups.values()]
-    Z = np.array([np.isin(own, group) / len(group) for group in found])
-    return names, own, Z.reshape(len(found), len(own))

@@ -1,11 +1,11 @@
 """Follow the regularised leader for the area under the ROC curve."""
 
-from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
 from cbrank import kernels
+from cbrank.learning.method import Kernels, Method
 from cbrank.learning.state import State
 from cbrank.parameters import NOT_NEGATIVE, POSITIVE, Parameter, Table, common, step
 from cbrank.rankers.base import Ranker
@@ -62,42 +62,25 @@ class FTRLAUCRanker(Ranker):
         *common("the step"),
     )
 
-    def __init__(
-        self,
-        step: float = 2.0**-5,
-        *,
-        l1: float = 0.0,
-        l2: float = 0.0,
-        beta: float = 1.0,
-        operating_point: Literal["balanced", "accuracy"] = "balanced",
-        class_weight: Literal["balanced"] | dict[Any, float] | None = None,
-        shuffle: bool = True,
-        n_passes: int = 1,
-        random_state: Any = None,
-    ) -> None:
-        self.step = step
-        self.l1 = l1
-        self.l2 = l2
-        self.beta = beta
-        self.operating_point = operating_point
-        self.class_weight = class_weight
-        self.shuffle = shuffle
-        self.n_passes = n_passes
-        self.random_state = random_state
+    step: float
+    l1: float
+    l2: float
+    beta: float
 
-    def _new_model(self, n_features: int, sparse: bool) -> Any:  # noqa: ARG002
-        return kernels.ftrl.Model(
-            w=np.zeros(n_features),
-            diverged=np.zeros(1, np.int64),
-            z=np.zeros(n_features),
-            n=np.zeros(n_features),
-            mean_score=np.zeros(2),
+    def _method(self, state: State | None = None, *, fits: bool = False) -> Method:  # noqa: ARG002
+        numbers = float(self.step), float(self.l1), float(self.l2), float(self.beta)
+        return Method(
+            _new_model,
+            Kernels(kernels.ftrl.learn, kernels.ftrl.learn_sparse),
+            (kernels.ftrl.Parameters(*numbers, self._balances(fits)),),
         )
 
-    def _kernel(self, state: State, model: Any) -> Callable[..., None]:  # noqa: ARG002
-        return kernels.ftrl.learn_sparse if state.sparse else kernels.ftrl.learn
 
-    def _kernel_parameters(self, balanced: bool) -> Any:
-        return kernels.ftrl.Parameters(
-            float(self.step), float(self.l1), float(self.l2), float(self.beta), balanced
-        )
+def _new_model(n_features: int, _: bool) -> Any:
+    return kernels.ftrl.Model(
+        w=np.zeros(n_features),
+        diverged=np.zeros(1, np.int64),
+        z=np.zeros(n_features),
+        n=np.zeros(n_features),
+        mean_score=np.zeros(2),
+    )

@@ -1,7 +1,6 @@
 """What rankers whose weights have a Gaussian distribution can say beyond scores."""
 
 from collections.abc import Callable, Sequence
-from copy import copy, deepcopy
 from typing import Any
 
 import numpy as np
@@ -10,12 +9,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from cbrank import kernels
-from cbrank.arrays import read_only
 from cbrank.estimator import check_is_fitted
-from cbrank.learning import record, served
-from cbrank.learning.blocks import DENSE_BLOCK
-from cbrank.learning.state import Cell, State
-from cbrank.rankers import interface
+from cbrank.learning import served
+from cbrank.learning.blocks import DENSE_BLOCK, read_only
+from cbrank.learning.state import State
 
 Floats = NDArray[np.float64]
 
@@ -192,29 +189,6 @@ def n_updates(ranker: Any) -> int:
 # For merging ----------------------------------------------------------------------------------------
 
 
-def learned(ranker: Any) -> State:
-    """Return what the ranker has learned, not copied."""
-    return ranker._learned.state
-
-
-def prior(ranker: Any, place: int = 0) -> Any:
-    """Return the model of a learner before the first row."""
-    state = ranker._learned.state
-    method, front = ranker._method(state), state.front
-    fresh = method.new_model(state.width, state.sparse)
-    return fresh if front is None else front.begun(method, fresh, place)
-
-
-def lasting(ranker: Any) -> int:
-    """Return how many learners are merged: one that is for rows in order begins anew."""
-    return ranker._method(ranker._learned.state).lasting
-
-
-def waits(ranker: Any) -> bool:
-    """Whether rows wait until it is decided what columns are."""
-    return interface.is_waiting(ranker)
-
-
 def together(
     _: Any, rankers: Sequence[Any], prior: Any
 ) -> tuple[list[Any], Any, Callable[[Any], Any]]:
@@ -222,16 +196,3 @@ def together(
     from cbrank.rankers.together import together as brought  # noqa: PLC0415 (only merging needs it)
 
     return brought(rankers, prior)
-
-
-def like(ranker: Any, state: State) -> Any:
-    """Return a ranker like this one in all but what it has learned."""
-    other = copy(ranker)
-    del other._learned
-    other = deepcopy(other)
-    method = other._method(state)
-    state = served.bounded(state._replace(intercept=None))
-    held = served.mixture_of(method, state).weights
-    known = record.next_block(state.record, held, served.origin_of(state))
-    other._learned = Cell(state._replace(record=known))
-    return other

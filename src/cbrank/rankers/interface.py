@@ -1,7 +1,8 @@
 """The state of a ranker, for the other packages: methods of every `Ranker`.
 
 * beginning and widening: `start`, `reseed`, `resize`
-* looking in: `weights`, `class_weights`, `buffered_rows`, `takes_dense_rows`
+* looking in: `weights`, `class_weights`, `buffered_rows`, `waits`
+* for merging: `learned`, `prior`, `lasting`, `like`
 * timing: `kernel_call`
 * taking out and putting in: `get_state`, `from_state`, `check_state`
 
@@ -10,19 +11,20 @@ ranker that begins with an underscore, which ``make lint`` checks.
 """
 
 from collections.abc import Callable
-from functools import partial
+from copy import copy, deepcopy
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cbrank import checks
 from cbrank.estimator import BaseEstimator
-from cbrank.learning import blocks, record
+from cbrank.learning import blocks, record, served
 from cbrank.learning import state as states
-from cbrank.learning.front import waits
-from cbrank.learning.state import Batch, Cell
-from cbrank.rankers import checks, sound
+from cbrank.learning.front import waits as states_wait
+from cbrank.learning.state import Batch, Cell, State
+from cbrank.rankers import sound
 from cbrank.rankers.sound import Arrays, Facts
 
 _EVERY = slice(None)
@@ -129,11 +131,6 @@ def class_weights(
     return checks.class_weights(ranker.class_weight, classes, counts)
 
 
-def takes_dense_rows(ranker: Any) -> bool:
-    """Say whether sparse rows are made dense before they are learned from, as far as that is known."""
-    return ranker._needs_matrix()
-
-
 def buffered_rows(ranker: Any) -> tuple[NDArray[np.int64], Any]:
     """Return the labels, 0 or 1, of the rows that are kept to meet new ones, and the rows, copied."""
     _, state = ranker._now()
@@ -151,12 +148,44 @@ def kernel_call(ranker: Any, X: Any, labels: NDArray[np.int64], seed: int) -> Ca
     random = np.random.RandomState(seed)
     start(ranker, X.shape[1], classes, sparse=not isinstance(X, np.ndarray), random=random)
     weights = class_weights(ranker, classes, np.bincount(labels, minlength=2))[labels]
-    batch = blocks.for_kernel(ranker._learned, Batch(X, labels, weights, order))
+    method = ranker._method(ranker._learned.state, fits=True)
+    return blocks.kernel_call(ranker._learned, method, Batch(X, labels, weights, order))
+
+
+def waits(ranker: Any) -> bool:
+    """Whether rows wait until it is decided what columns are."""
+    return ranker.__sklearn_is_fitted__() and states_wait(ranker._learned.state)
+
+
+def learned(ranker: Any) -> State:
+    """Return what the ranker has learned, not copied."""
+    return ranker._learned.state
+
+
+def prior(ranker: Any, place: int = 0) -> Any:
+    """Return the model of a learner before the first row."""
     state = ranker._learned.state
-    (model,) = state.models
-    trail = record.notes_for(state.record, len(labels), 1).trail(state.record, 0)
-    parameters = ranker._kernel_parameters(False)
-    return partial(ranker._kernel(state, model), *batch, state.buffer, model, parameters, trail)
+    method, front = ranker._method(state), state.front
+    fresh = method.new_model(state.width, state.sparse)
+    return fresh if front is None else front.begun(method, fresh, place)
+
+
+def lasting(ranker: Any) -> int:
+    """Return how many learners are merged: one that is for rows in order begins anew."""
+    return ranker._method(ranker._learned.state).lasting
+
+
+def like(ranker: Any, state: State) -> Any:
+    """Return a ranker like this one in all but what it has learned."""
+    other = copy(ranker)
+    del other._learned
+    other = deepcopy(other)
+    method = other._method(state)
+    state = served.bounded(state._replace(intercept=None))
+    held = served.mixture_of(method, state).weights
+    known = record.next_block(state.record, held, served.origin_of(state))
+    other._learned = Cell(state._replace(record=known))
+    return other
 
 
 def public_names(ranker: Any) -> list[str]:
@@ -269,8 +298,3 @@ def set_state(ranker: Any, held: dict[str, Any]) -> None:
     cell = vars(ranker).get("_learned")
     if cell is not None:
         ranker._learned = Cell(states.writeable(cell.state))
-
-
-def is_waiting(ranker: Any) -> bool:
-    """Say whether rows wait until it is decided what columns are."""
-    return ranker.__sklearn_is_fitted__() and waits(ranker._learned.state)

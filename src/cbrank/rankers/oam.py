@@ -1,11 +1,11 @@
 """Online AUC maximisation."""
 
-from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from cbrank import kernels
+from cbrank.learning.method import Kernels, Method
 from cbrank.learning.state import State
 from cbrank.parameters import BUFFER_SIZE, POSITIVE, Parameter, Table, common
 from cbrank.rankers.base import Ranker
@@ -62,36 +62,26 @@ class OAMRanker(Ranker):
         *common("C", "the shuffling and of the reservoir"),
     )
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        buffer_size: int = 50,
-        update: Literal["sequential", "gradient"] = "sequential",
-        policy: Literal["fifo", "reservoir"] = "reservoir",
-        operating_point: Literal["balanced", "accuracy"] = "balanced",
-        class_weight: Literal["balanced"] | dict[Any, float] | None = None,
-        shuffle: bool = True,
-        n_passes: int = 1,
-        random_state: Any = None,
-    ) -> None:
-        self.C = C
-        self.buffer_size = buffer_size
-        self.update = update
-        self.policy = policy
-        self.operating_point = operating_point
-        self.class_weight = class_weight
-        self.shuffle = shuffle
-        self.n_passes = n_passes
-        self.random_state = random_state
+    C: float
+    buffer_size: int
+    update: Literal["sequential", "gradient"]
+    policy: Literal["fifo", "reservoir"]
 
-    def _new_model(self, n_features: int, sparse: bool) -> Any:  # noqa: ARG002
-        return kernels.oam.Model(np.zeros(n_features), np.zeros(1, np.int64))
-
-    def _kernel(self, state: State, model: Any) -> Callable[..., None]:  # noqa: ARG002
-        return kernels.oam.learn_sparse if state.sparse else kernels.oam.learn
-
-    def _kernel_parameters(self, balanced: bool) -> Any:
-        return kernels.oam.Parameters(
-            float(self.C), self.update == "gradient", self.policy == "reservoir", balanced
+    def _method(self, state: State | None = None, *, fits: bool = False) -> Method:  # noqa: ARG002
+        return Method(
+            _new_model,
+            Kernels(kernels.oam.learn, kernels.oam.learn_sparse),
+            (
+                kernels.oam.Parameters(
+                    float(self.C),
+                    self.update == "gradient",
+                    self.policy == "reservoir",
+                    self._balances(fits),
+                ),
+            ),
+            rows_kept=lambda _: (int(self.buffer_size), int(self.buffer_size)),
         )
+
+
+def _new_model(n_features: int, _: bool) -> Any:
+    return kernels.oam.Model(np.zeros(n_features), np.zeros(1, np.int64))

@@ -1,11 +1,12 @@
 """One-pass AUC optimisation."""
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from cbrank import kernels
+from cbrank.learning.method import Kernels, Method
 from cbrank.learning.room import refuse_if_too_large
 from cbrank.learning.state import State
 from cbrank.parameters import COUNT, Parameter, Table, common, regularization, step
@@ -64,47 +65,30 @@ class OPAUCRanker(Ranker):
         *common("the step", "the shuffling and of the sketch"),
     )
 
-    def __init__(
-        self,
-        step: float = 2.0**-9,
-        *,
-        regularization: float = 1e-4,
-        rank: int | None = None,
-        sketch: Literal["published", "centred"] = "published",
-        operating_point: Literal["balanced", "accuracy"] = "balanced",
-        class_weight: Literal["balanced"] | dict[Any, float] | None = None,
-        shuffle: bool = True,
-        n_passes: int = 1,
-        random_state: Any = None,
-    ) -> None:
-        self.step = step
-        self.regularization = regularization
-        self.rank = rank
-        self.sketch = sketch
-        self.operating_point = operating_point
-        self.class_weight = class_weight
-        self.shuffle = shuffle
-        self.n_passes = n_passes
-        self.random_state = random_state
+    step: float
+    regularization: float
+    rank: int | None
+    sketch: Literal["published", "centred"]
 
-    def _needs_matrix(self) -> bool:
+    def takes_dense_rows(self) -> bool:
         return self.rank is None
 
-    def _new_model(self, n_features: int, sparse: bool) -> Any:  # noqa: ARG002
-        w, diverged, mean = np.zeros(n_features), np.zeros(1, np.int64), np.zeros((2, n_features))
-        if self.rank is not None:
-            sketch = np.zeros((2, n_features, self.rank))
-            return kernels.opauc.SketchModel(w, diverged, mean, sketch, np.zeros((2, self.rank)))
-        refuse_if_too_large(n_features, 2, 'use rank=50, or CBRanker with covariance="diagonal"')
-        covariances = np.zeros((2, n_features, n_features))
-        return kernels.opauc.Model(w, diverged, mean, covariances)
-
-    def _kernel(self, state: State, model: Any) -> Callable[..., None]:
-        if isinstance(model, kernels.opauc.Model):
-            return kernels.opauc.learn
-        return kernels.opauc.learn_sketch_sparse if state.sparse else kernels.opauc.learn_sketch
-
-    def _kernel_parameters(self, balanced: bool) -> Any:
-        return kernels.opauc.Parameters(
-            float(self.step), float(self.regularization), self.sketch == "centred", balanced
+    def _method(self, state: State | None = None, *, fits: bool = False) -> Method:  # noqa: ARG002
+        sketched = Kernels(kernels.opauc.learn_sketch, kernels.opauc.learn_sketch_sparse)
+        numbers = float(self.step), float(self.regularization), self.sketch == "centred"
+        return Method(
+            partial(_new_model, self.rank),
+            Kernels(kernels.opauc.learn) if self.rank is None else sketched,
+            (kernels.opauc.Parameters(*numbers, self._balances(fits)),),
+            needs_matrix=self.takes_dense_rows(),
         )
+
+
+def _new_model(rank: int | None, n_features: int, _: bool) -> Any:
+    w, diverged, mean = np.zeros(n_features), np.zeros(1, np.int64), np.zeros((2, n_features))
+    if rank is not None:
+        sketch = np.zeros((2, n_features, rank))
+        return kernels.opauc.SketchModel(w, diverged, mean, sketch, np.zeros((2, rank)))
+    refuse_if_too_large(n_features, 2, 'use rank=50, or CBRanker with covariance="diagonal"')
+    covariances = np.zeros((2, n_features, n_features))
+    return kernels.opauc.Model(w, diverged, mean, covariances)

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbrank.features.table import Column, Table, Words, in_words, number_text
-from cbrank.rankers.effects import OTHER, Effects, Term
+from cbrank.rankers.effects import Effects, Term
+from cbrank.rankers.grids import OTHER
 
 MOST_NAMED = 5  # terms of a sentence
 _SLIGHT = 0.05  # of the largest: what moves a row less is not in its sentence

@@ -1,31 +1,28 @@
 """What all rankers can do once they have learned: score, predict and be measured."""
 
 import operator
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from cbrank import kernels
-from cbrank.arrays import read_only
-from cbrank.estimator import BaseEstimator, ClassifierMixin, Estimator, check_is_fitted
+from cbrank import checks, kernels, locking
+from cbrank.estimator import BaseEstimator, ClassifierMixin, check_is_fitted, constraints, validate
 from cbrank.learning import record, served
-from cbrank.learning.blocks import provisional
+from cbrank.learning.blocks import provisional, read_only
 from cbrank.learning.front import milestone, waits
 from cbrank.learning.method import Method
 from cbrank.learning.served import Anchor, Mixture
 from cbrank.learning.state import Cell, State
-from cbrank.locking import Own, copied
+from cbrank.locking import Own
 from cbrank.metrics.roc import auc_of
 from cbrank.parameters import Kind
-from cbrank.rankers import checks
 
 Floats = NDArray[np.float64]
 
 _FIRST, _SECOND = np.zeros(1, np.int64), np.ones(1, np.int64)
 _EVERY = slice(None)
-_NORMAL_95 = 1.959963984540054  # standard errors on each side of a 95% interval
 
 
 class Calibration(NamedTuple):
@@ -90,14 +87,15 @@ class Scorer(ClassifierMixin, BaseEstimator):
     """A linear ranking score whose zero is the operating point, and what it means."""
 
     KINDS: ClassVar[dict[str, tuple[Kind, ...]]]
-    _parameter_constraints = Estimator._parameter_constraints
-    _validate_params = Estimator._validate_params
+    _parameter_constraints, _validate_params = property(constraints), validate
 
     classes_: NDArray[Any]
     _own: Own
     _learned: Cell
-    operating_point: str
+    operating_point: Literal["balanced", "accuracy"]
     class_weight: Any
+
+    __deepcopy__ = locking.copied
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:  # noqa: ARG004
         self = super().__new__(cls)
@@ -105,14 +103,7 @@ class Scorer(ClassifierMixin, BaseEstimator):
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        with self._own.lock:
-            held: dict[str, Any] = dict(super().__getstate__())
-        held.pop("_own", None)
-        return held
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Return a copy made between two chunks, not in the middle of one."""
-        return copied(self, memo)
+        return locking.state_of(self, super().__getstate__)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_learned")
@@ -121,9 +112,7 @@ class Scorer(ClassifierMixin, BaseEstimator):
         """Return how rows are learned, by the parameters."""
         raise NotImplementedError
 
-    def _check_rows(self, X: Any, *, reset: bool) -> Any:
-        """Return checked rows."""
-        return checks.check_rows(self, X, reset=reset)
+    _check_rows = checks.check_rows
 
     def _fitted(self, name: str) -> State:
         """Return what is served of, or fail as a missing attribute does."""
@@ -156,11 +145,10 @@ class Scorer(ClassifierMixin, BaseEstimator):
         return self._served_of(*self._now(), columns)
 
     def _served_of(self, method: Method, state: State, columns: Any = _EVERY) -> Mixture:
-        if (
-            not state.record.origin.size
-        ):  # a readout's unit does not depend on its weights: a few will do
+        # Where a readout's unit does not depend on its weights, a few will do.
+        if not state.record.origin.size:
             return self._of_columns(state, served.mixture_of(method, state, columns), columns)
-        key = self._own.turn, tuple(method.readouts), int(state.buffer.seen.sum())
+        key = self._learned.turn, tuple(method.readouts), int(state.buffer.seen.sum())
         known = self._own.served
         if known is None or known[0] is not state or known[1] != key:
             mixed = self._of_columns(state, served.mixture_of(method, state), _EVERY)
@@ -244,7 +232,7 @@ class Scorer(ClassifierMixin, BaseEstimator):
     @property
     def progressive_auc_interval_(self) -> tuple[float, float]:
         """Ends of the 95% confidence interval of `progressive_auc_`."""
-        return _interval(self._fitted("progressive_auc_interval_").record, recent=False)
+        return record.interval_of(self._fitted("progressive_auc_interval_").record)
 
     @property
     def recent_auc_(self) -> float:
@@ -254,7 +242,7 @@ class Scorer(ClassifierMixin, BaseEstimator):
     @property
     def recent_auc_interval_(self) -> tuple[float, float]:
         """Ends of the 95% confidence interval of `recent_auc_`."""
-        return _interval(self._fitted("recent_auc_interval_").record, recent=True)
+        return record.interval_of(self._fitted("recent_auc_interval_").record, recent=True)
 
     @property
     def progressive_auc_history_(self) -> NDArray[Any]:
@@ -454,8 +442,3 @@ def _product(X: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         raise ValueError(f"X has {X.shape[1]} features, and there are weights of {weights.size}.")
     scores: NDArray[np.float64] = kernels.scores.products(read_only(X), read_only(weights))
     return scores
-
-
-def _interval(kept: record.Record, *, recent: bool) -> tuple[float, float]:
-    auc, error = record.auc_of(kept, recent=recent), record.deviation_of(kept, recent=recent)
-    return max(auc - _NORMAL_95 * error, 0.0), min(auc + _NORMAL_95 * error, 1.0)

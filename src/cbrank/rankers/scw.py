@@ -1,7 +1,6 @@
 """Soft confidence-weighted learning."""
 
-from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -9,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from cbrank import kernels
-from cbrank.learning.method import Method
+from cbrank.learning.method import Kernels, Method
 from cbrank.learning.room import refuse_if_too_large
 from cbrank.learning.state import State
 from cbrank.parameters import COVARIANCE, POSITIVE, Parameter, Table, common, eta
@@ -57,48 +56,33 @@ class SCWRanker(Ranker):
         *common("C", class_weight="balanced"),
     )
 
-    def __init__(
-        self,
-        C: float = 0.25,
-        *,
-        eta: float = 0.7,
-        covariance: Literal["full", "diagonal"] = "full",
-        operating_point: Literal["balanced", "accuracy"] = "balanced",
-        class_weight: Literal["balanced"] | dict[Any, float] | None = "balanced",
-        shuffle: bool = True,
-        n_passes: int = 1,
-        random_state: Any = None,
-    ) -> None:
-        self.C = C
-        self.eta = eta
-        self.covariance = covariance
-        self.operating_point = operating_point
-        self.class_weight = class_weight
-        self.shuffle = shuffle
-        self.n_passes = n_passes
-        self.random_state = random_state
+    C: float
+    eta: float
+    covariance: Literal["full", "diagonal"]
 
-    def _needs_matrix(self) -> bool:
+    def takes_dense_rows(self) -> bool:
         return self.covariance == "full"
 
-    def _new_model(self, n_features: int, sparse: bool) -> Any:  # noqa: ARG002
-        if self.covariance == "diagonal":
-            return kernels.scw.DiagonalModel(np.zeros(n_features), np.ones(n_features))
-        refuse_if_too_large(n_features, 1, 'use covariance="diagonal"')
-        return kernels.scw.FullModel(np.zeros(n_features), np.eye(n_features))
-
-    def _kernel(self, state: State, model: Any) -> Callable[..., None]:
-        if isinstance(model, kernels.scw.FullModel):
-            return kernels.scw.learn_full
-        return kernels.scw.learn_diagonal_sparse if state.sparse else kernels.scw.learn_diagonal
-
-    def _kernel_parameters(self, balanced: bool) -> Any:
-        return kernels.scw.Parameters(float(self.C), float(ndtri(self.eta)), balanced)
-
-    def _method(self, state: State | None = None) -> Method:
-        return replace(super()._method(state), weights=lambda model, _, columns: model.mu[columns])
+    def _method(self, state: State | None = None, *, fits: bool = False) -> Method:  # noqa: ARG002
+        full = self.takes_dense_rows()
+        diagonal = Kernels(kernels.scw.learn_diagonal, kernels.scw.learn_diagonal_sparse)
+        numbers = float(self.C), float(ndtri(self.eta))
+        return Method(
+            partial(_new_model, full),
+            Kernels(kernels.scw.learn_full) if full else diagonal,
+            (kernels.scw.Parameters(*numbers, self._balances(fits)),),
+            needs_matrix=full,
+            weights=lambda model, _, columns: model.mu[columns],
+        )
 
     @property
     def covariance_(self) -> NDArray[np.float64]:
         """Covariance of the weights, or their variances where it is diagonal."""
         return self._fitted("covariance_").models[0][1].copy()
+
+
+def _new_model(full: bool, n_features: int, _: bool) -> Any:
+    if not full:
+        return kernels.scw.DiagonalModel(np.zeros(n_features), np.ones(n_features))
+    refuse_if_too_large(n_features, 1, 'use covariance="diagonal"')
+    return kernels.scw.FullModel(np.zeros(n_features), np.eye(n_features))

@@ -1,4 +1,4 @@
-"""Single rows: what is plainly in order goes to one compiled call, without any checks between.
+"""Single rows: `learn_one`. What is plainly in order goes to one compiled call, without any checks between.
 
 A `Session` is the table of addresses that such a call takes (see ``kernels.one_row``). It belongs to
 the tuples of arrays that a ranker has at the moment, which it keeps alive, and to no others: with the
@@ -9,21 +9,19 @@ lives in what a ranker does not share with copies, pickles and files.
 import contextlib
 from collections.abc import Sequence
 from ctypes import addressof, c_char
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from cbrank import kernels
-from cbrank.learning import blocks, record, served
+from cbrank import checks, kernels
+from cbrank.learning import blocks, served
 from cbrank.learning.blocks import to_its_end, uninterrupted
 from cbrank.learning.front import waits
-from cbrank.learning.method import Method
-from cbrank.learning.state import State
+from cbrank.learning.method import Method, Settings
+from cbrank.learning.state import Batch, State
 
-if TYPE_CHECKING:
-    from cbrank.rankers.base import Settings
-
+_Self = TypeVar("_Self", bound=Any)
 _Array, _FLOAT = np.ndarray, np.dtype(np.float64)
 _NOTED = 17  # fields of a record that rows are noted in
 _REFUSED, _LAST = 0, 2  # as in ``kernels.one_row``
@@ -35,6 +33,58 @@ _TYPES = {"f": _FLOAT, "i": np.dtype(np.int64), "u": np.dtype(np.uint64), "b": n
 _KINDS = "ffiiiuii" + "ffffffiiffffffffi" + "iffff" + "ffiiiuiif"
 _MODEL = "fffi"
 _NO_ROOM = np.zeros(0)
+_ONE_ROW = np.zeros(1, np.int64)
+_ONE_LABEL = np.zeros(1, np.int64), np.ones(1, np.int64)
+
+
+def learn_one(self: _Self, x: Any, y: Any, classes: ArrayLike | None = None) -> _Self:
+    """Go on learning from one row: `partial_fit` without its overhead.
+
+    Parameters
+    ----------
+    x : array-like of shape (n_features,) or sparse matrix of shape (1, n_features)
+        The row.
+    y : object
+        Its label.
+    classes : array-like of shape (2,), default=None
+        The two labels; needed if this is the first row.
+
+    Returns
+    -------
+    self : object
+        The ranker itself.
+    """
+    if not self.__sklearn_is_fitted__() or waits(self._learned.state):
+        return self.partial_fit(checks.as_one_row(x, tables=self.TAKES_TABLES), [y], classes)
+    with self._own.lock:
+        if classes is not None:
+            self._check_unchanged(classes)
+        if not self.learn_at_once(x, y):
+            self.learn_row(self._check_row(x), self.encode_label(y))
+    return self
+
+
+def encode_label(ranker: Any, y: Any) -> int:
+    """Return 0 for the label of the first class and 1 for that of the second; refuse any other."""
+    try:
+        label: int = ranker._label_of[y]
+        return label
+    except (KeyError, TypeError):
+        labels = np.array([y]).ravel()
+        if labels.size != 1:
+            raise ValueError(f"y must be one label, and it is {y!r}.") from None
+        return int(checks.encode(labels, ranker.classes_)[0])
+
+
+def learn_row(ranker: Any, row: Any, label: int) -> None:
+    """Go on learning from one checked row of the class at this place in `classes_`."""
+    settings = ranker._settings()
+    batch = Batch(row, _ONE_LABEL[label], settings.weights[label : label + 1], _ONE_ROW)
+    blocks.learn(ranker._learned, settings.method, batch, shuffled=False)
+    ranker._warn_if_diverged(stacklevel=4)  # who called `learn_one`
+
+
+# By one compiled call -------------------------------------------------------------------------------
 
 
 class Session:
@@ -57,7 +107,7 @@ class Session:
         "wide",
     )
 
-    def __init__(self, ranker: Any, state: State, settings: "Settings | None") -> None:
+    def __init__(self, ranker: Any, state: State, settings: Settings | None) -> None:
         self.state, self.settings, self.average = state, settings, ranker.average
         self.operating_point, weight = ranker.operating_point, ranker.class_weight
         self.class_weight = dict(weight) if isinstance(weight, dict) else weight
@@ -158,7 +208,7 @@ def _renewed(ranker: Any, state: State) -> Session:
     return session
 
 
-def _is_as(known: "Settings", held: dict[str, Any]) -> bool:
+def _is_as(known: Settings, held: dict[str, Any]) -> bool:
     """Say whether the parameters are, or are equal to, those that settings were made of."""
     try:
         return known.read(held) == known.values and (
@@ -189,7 +239,7 @@ def _point_of(ranker: Any, state: State) -> NDArray[np.float64]:
     return np.array([0.0, 0.0, *costs, balanced])
 
 
-def _settings_of(method: Method, state: State, settings: "Settings | None") -> NDArray[np.float64]:
+def _settings_of(method: Method, state: State, settings: Settings | None) -> NDArray[np.float64]:
     """Return what a row is learned by, in the order of ``kernels.one_row``."""
     if settings is None:
         return np.zeros(kernels.row_table.OWN + 2 * len(state.models))
@@ -197,8 +247,8 @@ def _settings_of(method: Method, state: State, settings: "Settings | None") -> N
     for learner in method.learners[: len(state.models)]:
         share = learner.forgetting
         own += [learner.C, kernels.forgetting.rows_between(share) if share else 0]
-    _, *others = settings.method.parameters
-    return np.array([*others, *np.concatenate(settings.weights), *own], np.float64)
+    _, *others = settings.method.parameters[0]
+    return np.array([*others, *settings.weights, *own], np.float64)
 
 
 def _learns_at_once(state: State) -> bool:
@@ -243,7 +293,7 @@ def learn(ranker: Any, x: Any, y: Any) -> bool:
             _learn_last(ranker, state, session.learn, label)
         return done != _REFUSED
     finally:
-        own.turn += 1
+        cell.turn += 1
 
 
 def _learn_last(ranker: Any, state: State, address: int, label: int) -> None:
@@ -254,7 +304,7 @@ def _learn_last(ranker: Any, state: State, address: int, label: int) -> None:
         if calls:
             uninterrupted([*calls, (calls.clear,)])
         cell = ranker._learned
-        if cell.state is state and not record.rows_left(state.record):
+        if cell.state is state and not blocks.rows_left(state):
             blocks.end_block(cell, ranker._settings().method)
 
     to_its_end(go_on, lambda: not calls)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cbrank import kernels
 from cbrank.learning import record
 from cbrank.learning.state import Cell, arrays_of, begin
 from cbrank.parameters import is_buffer
@@ -241,7 +242,7 @@ def _refuse_bad_record(held: Arrays) -> None:
     for field, (least, greatest) in _BOUNDS.items():
         if held[field].size and not least <= held[field].min() <= held[field].max() <= greatest:
             raise ValueError(f"record.{field} is not from {least:g} to {greatest:g}")
-    if held["memory"][0] not in record.memories():
+    if held["memory"][0] not in (kernels.prequential.MEMORY, record.EVER):
         raise ValueError("its record remembers neither the latest rows nor all")
     sums, history = held["sums"], held["history"]
     if (sums[:, 1] > (1.0 + _ROUNDING) * sums[:, 0]).any() or (history[:, 1] > 1.0).any():

@@ -1,11 +1,11 @@
 """Stochastic proximal AUC maximisation."""
 
-from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
 from cbrank import kernels
+from cbrank.learning.method import Kernels, Method
 from cbrank.learning.state import State
 from cbrank.parameters import Table, common, regularization, step
 from cbrank.rankers.base import Ranker
@@ -51,32 +51,19 @@ class SPAUCRanker(Ranker):
         *common("the step"),
     )
 
-    def __init__(
-        self,
-        step: float = 2.0**-8,
-        *,
-        regularization: float = 1e-4,
-        operating_point: Literal["balanced", "accuracy"] = "balanced",
-        class_weight: Literal["balanced"] | dict[Any, float] | None = None,
-        shuffle: bool = True,
-        n_passes: int = 1,
-        random_state: Any = None,
-    ) -> None:
-        self.step = step
-        self.regularization = regularization
-        self.operating_point = operating_point
-        self.class_weight = class_weight
-        self.shuffle = shuffle
-        self.n_passes = n_passes
-        self.random_state = random_state
+    step: float
+    regularization: float
 
-    def _new_model(self, n_features: int, sparse: bool) -> Any:  # noqa: ARG002
-        return kernels.spauc.Model(
-            np.zeros(n_features), np.zeros(1, np.int64), np.zeros((2, n_features))
+    def _method(self, state: State | None = None, *, fits: bool = False) -> Method:  # noqa: ARG002
+        numbers = float(self.step), float(self.regularization)
+        return Method(
+            _new_model,
+            Kernels(kernels.spauc.learn, kernels.spauc.learn_sparse),
+            (kernels.spauc.Parameters(*numbers, self._balances(fits)),),
         )
 
-    def _kernel(self, state: State, model: Any) -> Callable[..., None]:  # noqa: ARG002
-        return kernels.spauc.learn_sparse if state.sparse else kernels.spauc.learn
 
-    def _kernel_parameters(self, balanced: bool) -> Any:
-        return kernels.spauc.Parameters(float(self.step), float(self.regularization), balanced)
+def _new_model(n_features: int, _: bool) -> Any:
+    return kernels.spauc.Model(
+        np.zeros(n_features), np.zeros(1, np.int64), np.zeros((2, n_features))
+    )

@@ -63,7 +63,7 @@ def _decided_as(ranker: Any, prior: Any) -> Any:
     seed, shuffled = int(state.buffer.random[0]), record.shuffled(state.record)
     front = Scales(ranker.learned().front.inverse, None)
     cell = Cell(begin(method, state.width, seed, front, sparse=False, shuffled=shuffled))
-    blocks.learn(cell, method, Batch(*held.batch))
+    blocks.learn(cell, method, Batch(*held.batch), shuffled=shuffled)
     return _with_state(prior, cell.state)
 
 
@@ -78,11 +78,9 @@ def _learn_waiting(merged: Any, ranker: Any, known: int) -> None:
     held = ranker.learned().front.waiting
     order = np.arange(known, held.labels.size)
     cell = merged._learned
-    cell.state = cell.state._replace(intercept=None)
-    blocks.learn(
-        cell, merged._method(cell.state), Batch(held.rows, held.labels, held.weights, order)
-    )
-    merged._own.turn += 1
+    batch = Batch(held.rows, held.labels, held.weights, order)
+    shuffled = record.shuffled(cell.state.record)
+    blocks.learn(cell, merged._method(cell.state), batch, shuffled=shuffled)
 
 
 # Tables ---------------------------------------------------------------------------------------------

@@ -1,11 +1,11 @@
 """Online univariate exponential loss."""
 
-from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
 from cbrank import kernels
+from cbrank.learning.method import Kernels, Method
 from cbrank.learning.state import State
 from cbrank.parameters import Table, common, step
 from cbrank.rankers.base import Ranker
@@ -46,28 +46,15 @@ class UniExpRanker(Ranker):
 
     PARAMETERS: ClassVar[Table] = (step(2.0**-12), *common("the step"))
 
-    def __init__(
-        self,
-        step: float = 2.0**-12,
-        *,
-        operating_point: Literal["balanced", "accuracy"] = "balanced",
-        class_weight: Literal["balanced"] | dict[Any, float] | None = None,
-        shuffle: bool = True,
-        n_passes: int = 1,
-        random_state: Any = None,
-    ) -> None:
-        self.step = step
-        self.operating_point = operating_point
-        self.class_weight = class_weight
-        self.shuffle = shuffle
-        self.n_passes = n_passes
-        self.random_state = random_state
+    step: float
 
-    def _new_model(self, n_features: int, sparse: bool) -> Any:  # noqa: ARG002
-        return kernels.uniexp.Model(np.zeros(n_features), np.zeros(1, np.int64))
+    def _method(self, state: State | None = None, *, fits: bool = False) -> Method:  # noqa: ARG002
+        return Method(
+            _new_model,
+            Kernels(kernels.uniexp.learn, kernels.uniexp.learn_sparse),
+            (kernels.uniexp.Parameters(float(self.step), self._balances(fits)),),
+        )
 
-    def _kernel(self, state: State, model: Any) -> Callable[..., None]:  # noqa: ARG002
-        return kernels.uniexp.learn_sparse if state.sparse else kernels.uniexp.learn
 
-    def _kernel_parameters(self, balanced: bool) -> Any:
-        return kernels.uniexp.Parameters(float(self.step), balanced)
+def _new_model(n_features: int, _: bool) -> Any:
+    return kernels.uniexp.Model(np.zeros(n_features), np.zeros(1, np.int64))

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cbrank import kernels
-from cbrank.arrays import canonical, numeric_rows, refuse_masked, refuse_unsound
+from cbrank.checks import canonical, numeric_rows, refuse_masked, refuse_unsound
 from cbrank.estimator import (
     Estimator,
     OneToOneFeatureMixin,

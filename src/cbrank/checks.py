@@ -1,19 +1,25 @@
-"""Checks of what callers pass in. Errors name the row and the column."""
+"""Checks of what callers pass in, before compiled code, which checks no bounds, gets hold of it.
+
+Errors name the row and the column.
+"""
 
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.ma import MaskedArray, getmaskarray
 from numpy.typing import ArrayLike, NDArray
 
-from cbrank.arrays import canonical, is_plainly_binary, numeric_rows, refuse_masked, refuse_unsound
-
 Rows = Any  # a C-ordered float64 array or a canonical CSR matrix
+
+# Rows ---------------------------------------------------------------------------------------------
 
 
 def check_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
     """Return `X` as float64 rows, C-ordered or CSR, copied only where it must be."""
+    if type(X) is np.ndarray and _is_in_order(estimator, X, reset=reset):
+        return X
     if type(X).__name__ == "LazyFrame":
         raise ValueError("X is a LazyFrame, which has no rows yet: collect it first.")
     names = getattr(X, "columns", None)
@@ -33,8 +39,55 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
     return rows
 
 
-def as_one_row(x: Any, taker: str = "learn_one", for_many: str = "partial_fit") -> Any:
+def numeric_rows(
+    estimator: Any, X: Any, *, reset: bool, finite: bool = True, wider: bool = False
+) -> Any:
+    """Return rows as float64, C-ordered or CSR, with as many features as the estimator knows.
+
+    If `reset`, these are its first and it is told of their width and names; with `wider`, they may be of any width.
+    """
+    if _is_in_order(estimator, X, reset=reset, finite=finite, wider=wider):
+        return X
+    from sklearn.utils.validation import check_array, validate_data  # noqa: PLC0415
+
+    form: dict[str, Any] = {
+        "accept_sparse": "csr",
+        "dtype": np.float64,
+        "order": "C",
+        "ensure_all_finite": finite,
+    }
+    return check_array(X, **form) if wider else validate_data(estimator, X, reset=reset, **form)
+
+
+def _is_in_order(
+    estimator: Any, X: Any, *, reset: bool, finite: bool = True, wider: bool = False
+) -> bool:
+    """Say whether rows are plainly such as an estimator takes: float64, C-ordered or CSR, and some."""
+    dense = type(X) is np.ndarray
+    if not dense and getattr(X, "format", None) != "csr":
+        return False
+    values, ordered = (X, X.flags.c_contiguous and X.flags.aligned) if dense else (X.data, True)
+    if not ordered or X.ndim != 2 or min(X.shape) == 0 or values.dtype != np.float64:
+        return False
+    fits = reset or wider or estimator.n_features_in_ == X.shape[1]
+    if not fits or (not wider and hasattr(estimator, "feature_names_in_")):
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        if finite and not np.isfinite(values.sum()):
+            return False
+    if reset and not wider:
+        estimator.n_features_in_ = X.shape[1]
+    return True
+
+
+def as_one_row(
+    x: Any, taker: str = "learn_one", for_many: str = "partial_fit", *, tables: bool = False
+) -> Any:
     """Return a row as a table of one row; anything else is refused, with a method that takes it."""
+    if type(x) is np.ndarray and x.ndim == 1:
+        return x[None]
+    if isinstance(x, Mapping) and tables:
+        return [x]
     if isinstance(x, Mapping):
         raise ValueError(  # noqa: TRY004
             "x is a dictionary, and learn_one takes numbers in the order of the columns: pass a list "
@@ -47,6 +100,27 @@ def as_one_row(x: Any, taker: str = "learn_one", for_many: str = "partial_fit") 
     if x.shape[0] != 1:
         raise ValueError(f"{taker} takes one row, and x has {x.shape[0]}: use {for_many}.")
     return x
+
+
+def canonical(X: Any) -> Any:
+    """Return CSR with rising indices in each row; the caller's own is not touched.
+
+    The matrix is not asked whether it is so: it may have changed since it was last looked at.
+    """
+    if _rises(X.indices[: X.indptr[-1]], X.indptr):
+        return X
+    X = type(X)((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
+    X.sum_duplicates()
+    return X
+
+
+def _rises(indices: NDArray[Any], indptr: NDArray[Any]) -> bool:
+    rising = indices[1:] > indices[:-1]
+    if rising.all():
+        return True
+    starts = indptr[1:-1]
+    rising[starts[(starts > 0) & (starts < indices.size)] - 1] = True
+    return bool(rising.all())
 
 
 def _name_non_numeric_cell(X: Any, names: Any, error: Exception) -> None:
@@ -96,16 +170,33 @@ def _refuse_non_finite(estimator: Any, X: Rows, names: Any) -> None:
     )
 
 
+# Labels and weights -------------------------------------------------------------------------------
+
+
+def check_labels_and_weights(
+    y: Any,
+    sample_weight: Any,
+    X: Rows,
+    classes: NDArray[Any],
+    class_weights: NDArray[np.float64],
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return 0 or 1 for each row, its class, and its weight times that of the class."""
+    labels, weights = check_labels(y, X), check_weights(sample_weight, X)
+    places = encode(labels, classes, weights)
+    return places, weighed(weights, class_weights, places)
+
+
 def check_labels(y: Any, X: Rows) -> NDArray[Any]:
     """Return `y` as a one-dimensional array of labels without gaps, as long as `X`."""
     if y is None:
         raise ValueError("This ranker requires y to be passed, but the target y is None.")
-    refuse_masked("y", y)
+    labels: NDArray[Any] = y
     if is_plainly_binary(y) and len(y) == X.shape[0]:
-        return y
+        return labels
+    refuse_masked("y", y)
     from sklearn.utils import multiclass, validation  # noqa: PLC0415
 
-    y = validation.column_or_1d(y, warn=True)
+    y = labels = validation.column_or_1d(y, warn=True)
     validation.check_consistent_length(X, y)
     missing = np.flatnonzero(_missing(y))
     if len(missing):
@@ -119,7 +210,15 @@ def check_labels(y: Any, X: Rows) -> NDArray[Any]:
             raise
         kinds = ", ".join(sorted({type(label).__name__ for label in y}))
         raise ValueError(f"y holds {kinds}: use numbers alone or texts alone. {error}") from error
-    return y
+    return labels
+
+
+def is_plainly_binary(y: Any) -> bool:
+    """Say whether this is a column of whole numbers or texts, two different ones at most."""
+    if type(y) is not np.ndarray or y.ndim != 1 or y.dtype.kind not in "biuU" or not y.size:
+        return False
+    others = y[y != y[0]]
+    return not others.size or bool((others == others[0]).all())
 
 
 def _missing(labels: NDArray[Any]) -> Any:
@@ -230,3 +329,71 @@ def weighed(
             f"sample_weight times class_weight is infinite at row {infinite[0]}: use smaller ones."
         )
     return products
+
+
+# Masks and sparse matrices ------------------------------------------------------------------------
+
+
+def refuse_masked(name: str, values: Any) -> None:
+    """Refuse a masked array some of whose cells are masked: what is behind a mask is not data."""
+    if not isinstance(values, MaskedArray):
+        return
+    masked = np.argwhere(getmaskarray(values))
+    if len(masked):
+        words = zip(("row", "column"), masked[0].tolist(), strict=False)
+        place = "".join(f", {word} {at}" for word, at in words)
+        raise ValueError(
+            f"{name} is masked{place.replace(',', ' at', 1)} ({len(masked)} such values in all): "
+            "fill in or drop what is masked first."
+        )
+
+
+def refuse_unsound(name: str, X: Any) -> None:
+    """Refuse a sparse matrix of two dimensions whose indices lead out of it."""
+    if X.format in ("csr", "csc"):
+        _refuse_unsound_lines(name, X)
+    elif X.format == "bsr":
+        X.check_format(full_check=True)
+    elif X.format == "coo":
+        for kind, indices, length in zip(("row", "column"), (X.row, X.col), X.shape, strict=True):
+            _refuse_outside(name, kind, indices, length)
+
+
+def _refuse_unsound_lines(name: str, X: Any) -> None:
+    """Check the rows of a CSR matrix, or the columns of a CSC matrix."""
+    by_rows = X.format == "csr"
+    line, kind = ("row", "column") if by_rows else ("column", "row")
+    lines, length = X.shape if by_rows else X.shape[::-1]
+    indptr, indices = X.indptr, X.indices
+    if not (
+        indptr.dtype.kind == indices.dtype.kind == "i"
+        and indptr.shape == (lines + 1,)
+        and indices.shape == X.data.shape == (indices.size,)
+        and 0 == indptr[0] <= indptr[-1] <= indices.size
+    ):
+        raise ValueError(
+            f"{name} is no sound sparse matrix: its data, indices and indptr do not go together."
+        )
+    falls = indptr[1:] < indptr[:-1]
+    if falls.any():
+        raise ValueError(
+            f"{name} is no sound sparse matrix: its indptr falls at {line} {falls.argmax()}."
+        )
+    _refuse_outside(name, kind, indices[: indptr[-1]], length, line, indptr)
+
+
+def _refuse_outside(
+    name: str,
+    kind: str,
+    indices: NDArray[Any],
+    length: int,
+    line: str = "entry",
+    indptr: NDArray[Any] | None = None,
+) -> None:
+    if indices.size and not 0 <= indices.min() <= indices.max() < length:
+        at = place = int(np.flatnonzero((indices < 0) | (indices >= length))[0])
+        if indptr is not None:
+            place = int(np.searchsorted(indptr, at, side="right")) - 1
+        raise ValueError(
+            f"{name} has {length} {kind}s and a {kind} index {indices[at]} at {line} {place}."
+        )
