@@ -31,10 +31,10 @@ from cbrank.datasets import Sample
 from cbrank.datasets.store import find
 from cbrank.methods import METHODS, names
 from cbrank.study.measures import measure
-from cbrank.study.protocol import choose
 from cbrank.study.report.against_paper import Gap, paper_scores
 from cbrank.study.report.published import TABLES
 from cbrank.study.report.scores import Score
+from cbrank.study.selection import choose, cross_validation
 from cbrank.study.settings import Settings
 
 SEEDS = (0, 1)
@@ -180,7 +180,8 @@ def figures(subject, group, grid, rows, seed, run):
         X_train, X_test = X_train[:, columns], X_test[:, columns]
     found = []
     for name in subject.methods:
-        value = choose(METHODS[name], X_train, y[train], settings.grid, at).parameter
+        folds = cross_validation(X_train, y[train])
+        value = choose(METHODS[name], folds, settings.grid("unit"), at).parameter
         ranker = METHODS[name].new(value, at).fit(X_train, y[train])
         found.append(measure(y[test], ranker.decision_function(X_test), 0.0)[:2])
     return np.transpose(found).ravel()
