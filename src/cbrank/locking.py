@@ -12,7 +12,16 @@ from weakref import WeakSet
 class Own:
     """A lock and caches of one object; a copy or a pickle of the object gets new ones."""
 
-    __slots__ = ("__weakref__", "known", "lock", "provisional", "served", "session")
+    __slots__ = (
+        "__weakref__",
+        "by_age",
+        "known",
+        "later",
+        "lock",
+        "provisional",
+        "served",
+        "session",
+    )
 
     lock: AbstractContextManager[Any]
 
@@ -22,6 +31,8 @@ class Own:
         self.known: Any = None  # what the owner has worked out for itself
         self.served: Any = None  # what it has worked out to score by
         self.provisional: Any = None  # what rows that wait would make
+        self.later: Any = None  # what it says of rows that come much later
+        self.by_age: Any = None  # how well it ranks rows by how much later they come
         self.session: Any = None  # what it takes single rows by
 
     def __reduce__(self) -> tuple[type[Self], tuple[()]]:

@@ -403,6 +403,16 @@ CBR: Table = (
         'With "auto" nothing is forgotten; where C is "auto" too and rows come in their order, one '
         'learner that forgets 0.001 is in the mixture. With `policy` "fifo" the buffer forgets too.',
     ),
+    Parameter(
+        "horizon",
+        ("auto", "next", "later"),
+        "auto",
+        'What scores are for after a stream that was learned in its order: the rows that come "next", or rows '
+        'that come much "later", for which a sample of all rows is learned anew in random order. "auto" means '
+        "later for a call that ranks more rows than an eighth of those learned, at least 4,096, and next for all "
+        "other calls. After `fit`, and where C is a number, it makes no difference.",
+        is_option=False,
+    ),
     *common("C", "the shuffling and of the reservoir"),
 )
 

@@ -320,7 +320,7 @@ def test_a_model_saved_from_python_goes_on_learning(saved, tmp_path, model, rows
     ranker, frame = cbrank.load(path / f"{model}.model"), frames[rows]
     frame = frame.to_numpy() if model in ("numbers", "nameless") else frame
     _, y = people(600)
-    ranker.partial_fit(frame, np.where(y, "yes", "no"))
+    ranker.partial_fit(frame, np.where(y, "yes", "no")).set_params(horizon="later")
     found, err = table(tmp_path / "new.model", data, "--label")
     scores = [float(row["score"]) for row in found]
     np.testing.assert_allclose(scores, ranker.decision_function(frame), rtol=1e-9)

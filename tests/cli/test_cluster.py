@@ -233,6 +233,21 @@ def test_options_of_tables_work_on_a_cluster(tables, address):
     assert Model.open("n").columns.numeric_ == model.columns.numeric_
 
 
+@pytest.mark.parametrize("order", ["--shuffle", "--in-order"])
+def test_the_last_rows_of_all_files_are_held_out(tables, address, order):
+    line = [*tables, "--shape", "curves", order, "--holdout", "last-40%", "--json"]
+    out, _ = call(*line, "-o", "m", "--scheduler", address)
+    alone, _ = call(*line, "-o", "alone")
+    facts, expected = json.loads(out), json.loads(alone)["held_out"]
+    assert facts["rows"] == 3600
+    for name in ("which", "rows", "positives"):
+        assert facts["held_out"][name] == expected[name]
+    assert (expected["which"], expected["rows"]) == ("last", 2400)
+    assert (
+        facts["held_out"]["auc"] > expected["auc"] - 0.05
+    )  # rows of blocks that did not end are not kept
+
+
 def test_words_among_numbers_are_gaps_with_a_note_unless_strict(tables, address):
     with Path("part1.csv").open("a") as file:
         file.write("old;0,5;40;clerk;no;poor\n")

@@ -4,6 +4,8 @@ import csv
 import gzip
 import io
 import json
+import os
+import signal
 import tomllib
 from pathlib import Path
 
@@ -476,13 +478,82 @@ def test_rows_held_out_when_going_on(folder, monkeypatch):
     assert sorted(met) == sorted(FRAME["id"][~Holdout(0.2, 0).mask(0, ROWS)])
 
 
+@pytest.mark.parametrize("options", [[], ["--passes", "2"], ["--in-order"]])
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet"])
+def test_the_last_rows_of_all_files_are_held_out(folder, monkeypatch, options, kind):
+    monkeypatch.setattr("cbrank.streams.reading.CHUNK_BYTES", 3000)
+    frame = FRAME.copy()
+    frame.loc[[3, 150, 390], "left"] = None  # rows without a label do not count
+    for name, rows in ("b", frame[:300]), ("a", frame[300:]):
+        rows.to_parquet(f"{name}.{kind}") if kind == "parquet" else rows.to_csv(
+            f"{name}.{kind}", index=False
+        )
+    met = spied(monkeypatch)
+    line = ["train", f"b.{kind}", f"a.{kind}", "--label", "left", "-o", "x.model", *options]
+    out, _ = call(*line, "--json", "--holdout", "last-30%")
+    kept = frame[frame["left"].notna()]
+    held = kept[-119:]  # of 397 rows
+    assert {*met} == {*kept["id"][:-119]}
+    assert len(met) == 278 * (2 if "--passes" in options else 1)
+    found = json.loads(out)["held_out"]
+    assert (found["which"], found["rows"]) == ("last", 119)
+    assert found["positives"] == (held["left"] == "Yes").sum()
+    assert "on the last 119 rows, held out" in call(*line, "--holdout", "last-30%")[0]
+
+
+def test_malformed_rows_do_not_count_among_the_last(folder, monkeypatch):
+    lines = (folder / "table.csv").read_text().splitlines(keepends=True)
+    bad = ["c-x,1\n", "c-y,1,2,3,4,5,6,7,8\n"]
+    (folder / "table.csv").write_text("".join([*lines[:300], *bad, *lines[300:]]))
+    met = spied(monkeypatch)
+    result, _ = train("--holdout", "last-25%", "--on-error", "skip", "--in-order")
+    assert result["held_out"]["rows"] == 100
+    assert met == [*FRAME["id"][:300]]
+
+
+@pytest.mark.parametrize("options", [[], ["--in-order"]])
+def test_a_run_that_holds_out_the_last_rows_goes_on_after_a_kill(folder, monkeypatch, options):
+    monkeypatch.setattr("cbrank.training.shuffling.AT_ONCE", 100)
+    monkeypatch.setattr("cbrank.streams.reading.CHUNK_BYTES", 3000)
+    line = ["train", "table.csv", "--label", "left", "--holdout", "last-20%", *options]
+    whole = call(*line, "-o", "whole.model", "--json")[0]
+    line += ["--checkpoint", "run.ckpt", "--every", "1", "--resume", "-o", "x.model"]
+    stop_at(monkeypatch, "_learn", 3, [*line, "--quiet"])
+    out = call(*line, "--json")[0]
+    assert (folder / "x.model").read_bytes() == (folder / "whole.model").read_bytes()
+    assert json.loads(out)["held_out"] == json.loads(whole)["held_out"]
+    other = [option.replace("last-20%", "20%") for option in line]
+    stop_at(monkeypatch, "_learn", 3, [*line, "--quiet"])
+    assert "with last=True, and this one has last=False" in error(*other)
+
+
+def test_a_run_that_is_stopped_while_rows_are_counted_learns_nothing(folder, monkeypatch):
+    met = spied(monkeypatch)
+
+    def stop(run, stream, follow=Run._follow):
+        os.kill(os.getpid(), signal.SIGTERM)
+        follow(run, stream)
+
+    monkeypatch.setattr(Run, "_follow", stop)
+    line = ["train", "table.csv", "--label", "left", "-o", "x.model", "--holdout", "last-20%"]
+    _, err = call(*line, code=143)
+    assert "Stopped after 0 rows. Nothing is learned yet." in err
+    assert not met
+
+
 def test_shares_that_will_not_do(folder):
     line = ["train", "table.csv", "--label", "left", "-o", "x"]
+    for share in ("last-100%", "last-", "last-0%", "first-10%"):
+        call(*line, "--holdout", share, code=2)
     call(*line, "--holdout", "100%", code=2)
     call(*line, "--holdout", "0", code=2)
     data = io.BytesIO((folder / "table.csv").read_bytes())
     assert "can be read once" in error(
         "train", "-", "--label", "left", "-o", "x", "--holdout", "10%", input=data
+    )
+    data.seek(0)
+    assert "can be read once" in error(
+        "train", "-", "--label", "left", "-o", "x", "--holdout", "last-10%", input=data
     )
 
 

@@ -105,7 +105,7 @@ def test_json_is_one_object_for_machines(here):
         "recent_auc": pytest.approx(0.9479, abs=1e-4),
         "recent_auc_interval": [pytest.approx(0.93, abs=0.01), pytest.approx(0.966, abs=0.01)],
         "model": "m",
-        "shuffled": True, "sorted_by_label": False, "auc_fell": False,
+        "shuffled": True, "sorted_by_label": False, "auc_fell": False, "auc_by_age": [],
     }  # fmt: skip
     assert all(json.loads(line)["event"] in {"note", "progress"} for line in err.splitlines())
 

@@ -56,6 +56,21 @@ def test_partitions_are_learned_apart_and_merged_in_order(client, covariance, po
     assert ranker.n_features_in_ == WIDTH
 
 
+def test_rows_learned_in_order_have_one_score_in_blocks_of_any_size(client):
+    random = np.random.RandomState(0)
+    X = random.randn(9000, 4)
+    y = (X[:, 0] + random.randn(9000) > 0.5).astype(int)
+    blocks = da.from_array(X, (3000, 4)), da.from_array(y, 3000)
+    ranker = DaskRanker(CBRanker(random_state=0, shuffle=False), client=client).fit(*blocks)
+    expected = ranker.to_local().set_params(horizon="later").decision_function(X)
+    for size in (700, 4500):
+        scores = client.compute(ranker.decision_function(da.from_array(X, (size, 4)))).result()
+        np.testing.assert_array_equal(scores, expected)
+    assert ranker.to_local().horizon == "auto"
+    nearest = ranker.to_local().set_params(horizon="next").decision_function(X)
+    assert not np.array_equal(nearest, expected)
+
+
 def test_empty_one_class_and_unequal_partitions_are_fine(client):
     parts, _, _ = partitioned([1, 300, 7, 60, 40])
     (X, y), rest = parts[1], [parts[0], parts[2], parts[3], parts[4]]

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from browsing import CUT_OFF, DRAWN, PHONE, fetched, need_browser, opened_browser, show
 from made_evaluation import LONG, made_evaluation
+from scipy.stats import norm
 from sklearn.metrics import average_precision_score, log_loss, roc_auc_score
 
+from cbrank import AdditiveRanker
 from cbrank.inspection import pictures
 from cbrank.inspection.display import ends_of, panels_of
 from cbrank.inspection.evaluation import evaluate
@@ -18,6 +20,7 @@ from cbrank.inspection.page import write_page
 from cbrank.inspection.summary import tables
 from cbrank.metrics import auc_interval
 from cbrank.tables import plain
+from cbrank.training.ages import ages_of
 
 pytest.importorskip("matplotlib", reason="pages need matplotlib")
 
@@ -231,6 +234,41 @@ def test_the_same_evaluation_gives_the_same_bytes(made, tmp_path):
     assert (tmp_path / "again.html").read_bytes() == made[0].read_bytes()
 
 
+@pytest.fixture(scope="module")
+def aged(made, tmp_path_factory):
+    """The page of a model that learned rows in order which turn what they say."""
+    random = np.random.RandomState(0)
+    X, angle = random.randn(16_000, 2), np.linspace(0, 2.5, 16_000)
+    y = X[:, 0] * np.cos(angle) + X[:, 1] * np.sin(angle) + 0.5 * random.randn(16_000) > 0.5
+    ranker = AdditiveRanker(random_state=0, pieces=1, crosses=0).partial_fit(X, y)
+    path = tmp_path_factory.mktemp("aged") / "aged.html"
+    write_page(path, made[3], LABEL, model="m", command="c", ranker=ranker)
+    return path, ranker
+
+
+def test_how_long_a_model_keeps(aged, page):
+    ages = aged[1].auc_by_age_
+    assert len(ages) == 4
+    old = Page(aged[0].read_text(encoding="utf-8"))
+    assert "How long the model keeps" in old.headings
+    (alt,) = [alt for alt in old.alts if alt.startswith("AUC with standard error, by age")]
+    for rows, auc, error in ages:
+        assert f"{auc:.4f} ± {error:.4f} about {rows:,.0f} rows later" in alt
+    assert "Put away, this model will not keep" in aged[0].read_text(encoding="utf-8")
+    assert "How long the model keeps" not in page.headings  # its rows were shuffled
+
+
+def test_the_picture_of_ages_has_their_intervals(aged):
+    ages = aged[1].auc_by_age_
+    lines, axes = lines_of(pictures.ages(ages_of(aged[1])))
+    np.testing.assert_array_equal(lines[0], ages[:, :2])
+    assert axes.get_xscale() == "log"
+    (ends,) = [item.get_segments() for item in axes.collections]
+    reach = norm.ppf(0.975) * ages[:, 2]
+    expected = [[[x, y - r], [x, y + r]] for (x, y, _), r in zip(ages, reach, strict=True)]
+    np.testing.assert_allclose(ends, expected)
+
+
 def test_of_few_rows_and_without_curves(tmp_path):
     y, scores = np.array([0, 1, 0, 1, 0]), np.array([0.1, 0.5, 0.2, 0.2, -1])
     write_page(
@@ -379,6 +417,20 @@ def test_in_a_browser_it_is_quiet_whole_and_readable(made, browser, width, schem
     if width == PHONE:
         wide = "return [...document.querySelectorAll('.scroll')].filter(x => x.scrollWidth > x.clientWidth).length"
         assert browser.execute_script(wide) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, PHONE])
+def test_in_a_browser_the_picture_of_ages_is_whole_and_readable(aged, browser, width, scheme):
+    show(browser, aged[0].as_uri(), width=width, scheme=scheme)
+    assert browser.get_log("browser") == []
+    assert browser.execute_script("return document.scrollingElement.scrollWidth") <= width
+    assert browser.execute_script(CUT_OFF) == []
+    assert browser.find_element("css selector", "#ages svg").size["width"] > 0.2 * width
+    text, line, _, _ = browser.execute_script(CONTRAST)
+    assert text[0] >= 4.5, text
+    assert line[0] >= 3, line
 
 
 @pytest.mark.slow

@@ -327,7 +327,8 @@ def test_balanced_goes_by_running_counts_in_a_stream(name, german):
     seen = np.cumsum(np.stack([y == 0, y == 1]), axis=1)
     weights = seen.sum(axis=0) / (2 * np.where(y == 1, seen[1], seen[0]))
     one = stream(make(name, class_weight="balanced"), X, y, [1, 77, 500])
-    assert_same(one, make(name).partial_fit(X, y, sample_weight=weights), rtol=1e-12)
+    other = make(name).partial_fit(X, y, sample_weight=weights)
+    assert_same(one, other, but={"memory.weights"}, rtol=1e-12)  # rows are kept with their own
 
 
 @every_ranker

@@ -34,12 +34,13 @@ def streamed(ranker, X, y, size):
 def test_every_learner_is_the_ranker_with_that_c(policy, covariance):
     X, y = real("german", 500)
     options = {"policy": policy, "covariance": covariance, "buffer_size": 60, "random_state": 0}
-    ranker = CBRanker(**options).fit(X, y)
+    options["forgetting"] = 0.0
+    ranker = CBRanker(**options).partial_fit(X, y)
     state = ranker._learned.state
     assert len(state.models) == {"full": 2, "diagonal": 3}[covariance]  # none forgets here
     rows = X if state.front is None else X * state.front.inverse
     for learner, model in zip(ranker._method(state).learners, state.models, strict=False):
-        alone = CBRanker(learner.C, **options).fit(rows, y)._learned.state.models[0]
+        alone = CBRanker(learner.C, **options).partial_fit(rows, y)._learned.state.models[0]
         for ours, theirs in zip(model, alone, strict=True):
             np.testing.assert_array_equal(ours, theirs)
 

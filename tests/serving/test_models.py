@@ -7,6 +7,7 @@ from small_services import linear_model, running, table_model, text_of
 import cbrank
 from cbrank.cli import main
 from cbrank.serving.limits import Limits
+from cbrank.training import Model
 
 ROW = {"age": 31, "city": "Oslo", "paid": 0.5}
 
@@ -31,6 +32,9 @@ def test_the_file_is_the_model(client, tmp_path):
     rows = [line.split(",") for line in table.read_text().splitlines()[1:]]
     asked = [{"age": float(age), "city": city, "paid": float(paid)} for age, city, paid, _ in rows]
     scores = [row["score"] for row in client.post("/score", json={"rows": asked}).json()["rows"]]
+    opened = Model.open(path)
+    opened.ranker.set_params(horizon="next")  # as the service, which goes on learning
+    opened.write(path)
     told = CliRunner().invoke(main, ["score", str(path), str(table)])
     assert [float(line) for line in told.stdout.splitlines()] == pytest.approx(scores)
     merged = cbrank.merge([cbrank.load(path), cbrank.load(path)])

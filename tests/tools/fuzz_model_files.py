@@ -99,7 +99,7 @@ def attempt(data, random, rows=b"", folder=None):
             whole = restore("model", arrays, facts)
             facts.pop("columns", None)
             ranker, scaler = _parts(whole)
-            contents = Contents(Path(__file__), ranker, scaler, None, facts)
+            contents = Contents(Path(__file__), ranker, scaler, None, facts, {})
     except ModelFileError:
         return False
     with _expected():
@@ -132,11 +132,11 @@ def _inspect(contents):
     if hasattr(contents.ranker, "effects"):
         for panel in panels_of(contents.ranker, n=20):
             ends_of(panel)
-        inspect._summary(contents)
+        inspect._summary(contents, ages=False)
         return
     weights = by_effect(contents.ranker, 20)
     names = contents.names(weights.features.tolist())
-    inspect._summary(contents)
+    inspect._summary(contents, ages=False)
     inspect._table(names, weights)
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cbrank.cli.errors import in_flags
-from cbrank.cli.learning import evaluated, result_of, tell_columns, too_good
+from cbrank.cli.learning import tell_columns
 from cbrank.cli.progress import Reporter, reporter
+from cbrank.cli.results import evaluated, result_of, too_good
 
 if TYPE_CHECKING:
     from cbrank.cli.column_file import ColumnFile
@@ -57,13 +58,14 @@ def learn_on_cluster(
             report.note(in_flags(str(warning.message)))
         marks = [mark(path) for path in files.paths]
         learned.write(output, last_run=last_run(asked, marks))
-        held = evaluated(*files.held_out(client, learned)) if files.holdout else {}
         (negatives, positives), auc = ranker.n_seen_.tolist(), ranker.progressive_auc_
         for sentence in too_good(learned, auc):
             report.note(sentence)
         counts = {"rows": negatives + positives, "positives": positives, "skipped": 0}
-        found = held | result_of(learned, output, **counts, auc=auc)
-        report.done(found | {"shuffled": options["shuffle"]})
+        found = result_of(learned, output, **counts, auc=auc)
+        rest = files.held_out(client, learned.for_later()) if files.holdout else None
+        held = evaluated(*rest, last=files.last) if rest else {}
+        report.done(held | found | {"shuffled": options["shuffle"]})
 
 
 def _files(model: "Model", options: dict[str, Any], widest: int | None) -> "Files":
@@ -74,7 +76,7 @@ def _files(model: "Model", options: dict[str, Any], widest: int | None) -> "File
         model.columns,
         scale=model.scaler.kind if model.scaler else "none",
         widest=widest,
-        **{name: options[name] for name in ("holdout", "seed", "strict", *_READING)},
+        **{name: options[name] for name in ("holdout", "last", "seed", "strict", *_READING)},
     )
 
 

@@ -89,7 +89,7 @@ def command(
     from cbrank.training import Model  # noqa: PLC0415
 
     files.refuse_closed_output()
-    opened = Model.open(model)
+    opened = Model.open(model).for_later()
     if options["label"] is not None:
         opened.columns.read_label(options["label"])
     outputs = {option: options[option] for option in ("roc", "pr", "calibration", "html")}

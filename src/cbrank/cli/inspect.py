@@ -25,9 +25,14 @@ _LONGEST = 40
     show_default=True,
     help="How many weights to show; 0 for all.",
 )
+@click.option(
+    "--ages",
+    is_flag=True,
+    help="Measure how long a model keeps that was learned in order; this takes seconds.",
+)
 @AS_JSON
 @picture("--picture", "Draw the weights with their deviations")
-def command(model: Path, top: int, as_json: bool, picture: Path | None) -> None:
+def command(model: Path, top: int, ages: bool, as_json: bool, picture: Path | None) -> None:
     """Show what a model has seen and its weights, largest effect first.
 
     The effect of a feature is the size of its weight times the spread (standard deviation) of the
@@ -37,9 +42,14 @@ def command(model: Path, top: int, as_json: bool, picture: Path | None) -> None:
     Of an AdditiveRanker, columns and crosses are shown, with the effect of each, and where what it
     adds to scores is lowest and highest; --picture draws up to 12 curves, bars and maps.
 
+    A model that was learned in order is shown as it ranks rows that come much later. --ages tells the AUC of
+    rows by how many rows came between them and the last row learned: of the next block, and up to an
+    eighth, a fourth and half of the stream later.
+
     \b
     Examples:
       cbrank inspect clicks.model
+      cbrank inspect clicks.model --ages
       cbrank inspect clicks.model --top 0 --json
       cbrank inspect clicks.model --picture weights.svg
     """  # noqa: D301
@@ -50,7 +60,7 @@ def command(model: Path, top: int, as_json: bool, picture: Path | None) -> None:
     contents = Contents.open(model)
     files.check_outputs(("--picture", picture), model=model)
     if hasattr(contents.ranker, "effects"):
-        _show_columns(contents, top, as_json, picture)
+        _show_columns(contents, top, as_json, picture, ages)
         return
     total = contents.ranker.n_features_in_
     weights = by_effect(contents.ranker, top or total)
@@ -62,15 +72,17 @@ def command(model: Path, top: int, as_json: bool, picture: Path | None) -> None:
     if as_json:
         keys = [head.replace("/", "_over_") for head in _HEADS]
         rows = [dict(zip(keys, row, strict=False)) for row in _rows(names, weights)]
-        click.echo(files.as_json(contents.summary() | {"weights": rows}))
+        click.echo(files.as_json(_facts(contents, ages) | {"weights": rows}))
         return
     more = (
         [f"... and {total - len(names):,} more: --top 0 shows all."] if total > len(names) else []
     )
-    click.echo("\n".join([*_summary(contents), "", *_table(names, weights), *more]))
+    click.echo("\n".join([*_summary(contents, ages), "", *_table(names, weights), *more]))
 
 
-def _show_columns(contents: "Contents", top: int, as_json: bool, picture: Path | None) -> None:
+def _show_columns(
+    contents: "Contents", top: int, as_json: bool, picture: Path | None, ages: bool
+) -> None:
     from cbrank.inspection.display import draw_curves, ends_of, panels_of  # noqa: PLC0415
 
     total = sum(term.kind != "text" for term in contents.ranker.effects().terms)
@@ -85,7 +97,7 @@ def _show_columns(contents: "Contents", top: int, as_json: bool, picture: Path |
             | {name: {"at": at, "adds": adds} for name, (at, adds) in zip(_ENDS, both, strict=True)}
             for panel, both in zip(shown, ends, strict=True)
         ]
-        click.echo(files.as_json(contents.summary() | {"terms": rows}))
+        click.echo(files.as_json(_facts(contents, ages) | {"terms": rows}))
         return
     width = max([6, *(min(len(panel.name), _LONGEST) for panel in shown)])
     lines = [f"{'column':<{width}}  {'kind':<8}{'effect':>10}   {_ENDS[0]:<30}{_ENDS[1]}"]
@@ -95,7 +107,7 @@ def _show_columns(contents: "Contents", top: int, as_json: bool, picture: Path |
         lines.append(f"{line}{told[0]:<30}{told[1]}")
     left = total - len(shown) if len(shown) == top else 0
     more = [f"... and {left:,} more: --top 0 shows all."] if left else []
-    click.echo("\n".join([*_summary(contents), "", *lines, *more]))
+    click.echo("\n".join([*_summary(contents, ages), "", *lines, *more]))
 
 
 _DRAWN = 12
@@ -126,8 +138,25 @@ def _short(name: str, longest: int = _LONGEST) -> str:
     return name if len(name) <= longest else name[: longest - 1] + "…"
 
 
-def _summary(contents: "Contents") -> list[str]:
+def _facts(contents: "Contents", ages: bool) -> dict[str, Any]:
+    """Return what the model is and has seen, and how long it keeps if that is asked for."""
+    from cbrank.training.ages import ages_of, as_facts  # noqa: PLC0415
+
     facts = contents.summary()
+    return facts | {"auc_by_age": as_facts(ages_of(contents.ranker))} if ages else facts
+
+
+def _ages(found: list[dict[str, float]]) -> str:
+    if not found:
+        return "not known: rows were shuffled, are not kept (C is a number) or were too few"
+    told = [
+        f"{age['auc']:.4f} ± {age['error']:.4f} ({age['rows']:,.0f} rows later)" for age in found
+    ]
+    return ", ".join(told)
+
+
+def _summary(contents: "Contents", ages: bool) -> list[str]:
+    facts = _facts(contents, ages)
     versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
     given = {name: value for name, value in facts["parameters"].items() if value is not None}
     parts = {
@@ -143,6 +172,7 @@ def _summary(contents: "Contents") -> list[str]:
         "pairs": facts["pairs"] and f"{facts['pairs']:,}",
         "updates": facts["updates"] and f"{facts['updates']:,}",
         "progressive AUC": _auc(facts),
+        "AUC by age": _ages(facts["auc_by_age"]) if ages else None,
         "intercept": f"{facts['intercept']:.6g}",
         "diverged": "a step was too large, and learning ended there" if facts["diverged"] else None,
     }

@@ -15,18 +15,14 @@ import click
 from cbrank.cli.errors import in_flags
 from cbrank.cli.files import check_outputs, refuse_overwriting
 from cbrank.cli.options import QUIET, READING, Decorator, ParamType, together
-from cbrank.cli.progress import Reporter, interval_of, reporter, shown
+from cbrank.cli.progress import Reporter, reporter
+from cbrank.cli.results import ages, held_out, result, too_good
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from cbrank.cli.column_file import ColumnFile
     from cbrank.features import Table
     from cbrank.training import Checkpoint, Model, Progress, Run
 
-# Rows of real tables are hardly ever ranked so well, unless a column was filled when the label was known.
-_TOO_GOOD = 0.995
 _EVERY = re.compile(r"(\d+)\s*(s|m|h|)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
@@ -120,6 +116,7 @@ def learn(
             passes=options["passes"],
             shuffle=options["shuffle"],
             holdout=options.get("holdout"),
+            last=options.get("last", False),
             strict=options["strict"],
             seed=options["seed"],
             widest=widest,
@@ -137,7 +134,10 @@ def learn(
         run.finish(output, last_run=last_run(asked, run.files))
         if options.get("column_file"):  # a run that was resumed may not have written it yet
             options["column_file"].write(run.model)
-        report.done(_result(run, output) | {name: bool(said) for name, said in remarks.items()})
+        found = result(run, output) | {name: bool(said) for name, said in remarks.items()}
+        if asked["command"] == "train" and not options["quiet"]:  # it takes seconds
+            found |= ages(run.model, report)
+        report.done(held_out(run) | found)
 
 
 def _carry_out(
@@ -196,97 +196,6 @@ def tell_columns(
         )
     if file is not None:
         file.write(model)
-
-
-def _held_out(run: "Run") -> dict[str, Any]:
-    """Return how well the rows that were never learned from are ranked."""
-    import numpy as np  # noqa: PLC0415
-
-    from cbrank.inspection.scoring import judge  # noqa: PLC0415
-
-    if run.holdout is None:
-        return {}
-    labels, scores, chances = [np.zeros(0, np.int8)], [np.zeros(0)], [np.zeros(0)]
-    for chunk in run.held_out():
-        assert chunk.y is not None
-        labels.append(chunk.y.astype(np.int8))
-        judged = judge(run.model, chunk.X)
-        scores.append(judged.scores)
-        chances.append(judged.probabilities)
-    return evaluated(np.concatenate(labels), np.concatenate(scores), np.concatenate(chances))
-
-
-def evaluated(
-    y: "NDArray[np.int8]", scores: "NDArray[np.float64]", chances: "NDArray[np.float64]"
-) -> dict[str, Any]:
-    """Return how well rows that were held out are ranked, as ``--json`` shows it."""
-    from cbrank.inspection.evaluation import evaluate  # noqa: PLC0415
-
-    if not len(y) or y.min() == y.max():
-        return {"held_out": {"rows": len(y), "positives": int(y.sum()), "auc": None}}
-    found = evaluate(y, scores, chances)
-    return {
-        "held_out": {
-            "rows": found.rows,
-            "positives": found.positives,
-            "auc": shown(found.auc.auc),
-            "auc_low": shown(found.auc.low),
-            "auc_high": shown(found.auc.high),
-            "average_precision": shown(found.average_precision),
-        }
-    }
-
-
-def _widths(model: "Model") -> dict[str, int]:
-    """Return how wide rows are: columns of a table, and the features that were made of them."""
-    ranker: Any = model.ranker
-    columns = int(ranker.n_features_in_)
-    if not model.takes_tables():
-        return {"features": columns}
-    return {"columns": columns, "features": ranker.coef_.shape[1]}
-
-
-def too_good(model: "Model", auc: float) -> list[str]:
-    """Say which column moves scores most where rows are ranked too well to be true."""
-    if not model.takes_tables() or not auc > _TOO_GOOD:
-        return []
-    ranker: Any = model.ranker
-    effects = ranker.effects()
-    name = effects.terms[int(effects.moves().argmax())].name
-    said = (
-        f"an AUC of {auc:.4f} is seldom true: {name!r} moves scores most. If it is not known before "
-        "the label is, leave it out by --drop."
-    )
-    return [said]
-
-
-def result_of(
-    model: "Model", output: Path, *, rows: int, positives: int, skipped: int, auc: float
-) -> dict[str, Any]:
-    """Return what was learned, as ``--json`` shows it."""
-    ranker = model.ranker
-    return {
-        "rows": rows,
-        "positives": positives,
-        "positive": model.columns.classes_[-1],
-        "skipped": skipped,
-        "progressive_auc": shown(auc),
-        "progressive_auc_interval": interval_of(ranker, auc),
-        "recent_auc": shown(ranker.recent_auc_),
-        "recent_auc_interval": [shown(end) for end in ranker.recent_auc_interval_],
-        **_widths(model),
-        "C": getattr(ranker, "C_", getattr(ranker, "C", None)),
-        "model": str(output),
-    }
-
-
-def _result(run: "Run", output: Path) -> dict[str, Any]:
-    rows, positives = run.progress.rows, run.progress.positives
-    auc = run.progressive_auc()[1]
-    found = result_of(
-        run.model, output, rows=rows, positives=positives, skipped=run.skipped, auc=auc
-    )
-    return _held_out(run) | found | {"shuffled": run.shuffle}
 
 
 # Checkpoints --------------------------------------------------------------------------------------

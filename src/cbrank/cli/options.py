@@ -57,11 +57,29 @@ class Share(ParamType[Fraction]):
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Fraction:
         number, percent = value.removesuffix("%"), value.endswith("%")
-        share = Fraction(number) if _DECIMAL.fullmatch(number) else Fraction(0)
+        share = Fraction(number) if number and _DECIMAL.fullmatch(number) else Fraction(0)
         share /= 100 if percent else 1
         if not 0 < share <= 1:
             self.fail(f"{value!r} is not a share of the whole: write it as 0.9 or 90%.", param, ctx)
         return share
+
+
+class HeldOut(ParamType["tuple[float, bool]"]):
+    """A share of the rows, less than all of them, and whether it is the last one.
+
+    Examples
+    --------
+    >>> HeldOut()("20%"), HeldOut()("last-20%")
+    ((0.2, False), (0.2, True))
+    """
+
+    name = "share to hold out"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[float, bool]:
+        share = Share().convert(value.removeprefix("last-"), param, ctx)
+        if share == 1:
+            self.fail("no row would be left to learn from: say 10%.", param, ctx)
+        return float(share), value.startswith("last-")
 
 
 class RowsOrShare(ParamType["int | Fraction"]):

@@ -167,12 +167,12 @@ def result_in_words(facts: dict[str, Any]) -> str:
     ...     "rows": 6339, "positives": 1682, "positive": "Yes", "skipped": 0, "columns": 20, "features": 94,
     ...     "progressive_auc": 0.83412, "progressive_auc_interval": [0.82, 0.85],
     ...     "recent_auc": 0.84, "recent_auc_interval": [0.8, 0.88],
-    ...     "model": "churn.model", "shuffled": True, "held_out": {"rows": 704, "positives": 187, "auc": 0.84,
+    ...     "model": "churn.model", "shuffled": True, "held_out": {"which": "random", "rows": 704, "positives": 187, "auc": 0.84,
     ...     "auc_low": 0.81, "auc_high": 0.87, "average_precision": 0.65}, "C": 0.5,
     ... }))
     Learned from 6,339 rows, shuffled, 1,682 of them positive (26.53%), labelled 'Yes', 20 columns as 94 features.
     AUC 0.8341 (0.8200 to 0.8500) on rows before they were learned from; on the last ones 0.8400 (0.8000 to 0.8800).
-    AUC 0.8400 (0.8100 to 0.8700) on 704 rows held out; average precision 0.6500.
+    AUC 0.8400 (0.8100 to 0.8700) on 704 random rows held out; average precision 0.6500.
     Model: churn.model
     """
     skipped, held, auc = facts["skipped"], facts.get("held_out"), facts["progressive_auc"]
@@ -202,13 +202,22 @@ def result_in_words(facts: dict[str, Any]) -> str:
             "by --holdout 20%, or evaluate the model on others."
         )
     if held and held["auc"] is None:
-        lines.append(f"No AUC of the {held['rows']:,} rows held out, which have one label only.")
+        lines.append(f"No AUC of {_held_out(held)}, which have one label only.")
     elif held:
         lines.append(
             f"AUC {held['auc']:.4f}{_between(held['auc_low'], held['auc_high'])} on "
-            f"{held['rows']:,} rows held out; average precision {held['average_precision']:.4f}."
+            f"{_held_out(held)}; average precision {held['average_precision']:.4f}."
         )
     return "\n".join([*lines, f"Model: {facts['model']}"])
+
+
+def _held_out(held: dict[str, Any]) -> str:
+    rows = f"{held['rows']:,}"
+    return (
+        f"the last {rows} rows, held out"
+        if held["which"] == "last"
+        else f"{rows} random rows held out"
+    )
 
 
 def _wide(facts: dict[str, Any]) -> str:

@@ -10,8 +10,8 @@ import click
 
 from cbrank.cli.files import as_json as in_json
 from cbrank.cli.files import check_outputs
-from cbrank.cli.learning import result_of
 from cbrank.cli.options import AS_JSON, QUIET, parameter_options
+from cbrank.cli.results import result_of
 from cbrank.cli.train import LEARNER, SHAPES
 from cbrank.parameters import CBR, ENCODING
 

@@ -83,7 +83,7 @@ def command(
     from cbrank.inspection.scoring import refuse_without_confidence  # noqa: PLC0415
     from cbrank.training import Model  # noqa: PLC0415
 
-    opened = Model.open(model)
+    opened = Model.open(model).for_later()
     check_outputs(("-o", output), model=model, data=data)
     if output is None:
         refuse_overwriting_by_output(model, data)

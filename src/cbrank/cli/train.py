@@ -12,7 +12,7 @@ from cbrank.cli.options import (
     DATA,
     READING,
     TABLES,
-    Share,
+    HeldOut,
     columns,
     columns_of,
     parameter_options,
@@ -61,9 +61,10 @@ _FLAGS = {"kinds": "--as", "column_file": "--columns"}
 @reading
 @click.option(
     "--holdout",
-    type=Share(),
-    metavar="SHARE",
-    help="Never learn from this share of the rows, such as 10%, and rank them at the end.",
+    type=HeldOut(),
+    metavar="[last-]SHARE",
+    help="Never learn from this share of the rows, random ones (10%) or the last (last-10%), and rank "
+    "them at the end.",
 )
 @order_of_rows("shuffle, and in-order for standard input")
 @running
@@ -103,16 +104,13 @@ def command(output: Path, **options: Any) -> None:
         options["scale"] or options["categorical"] or options["format"] == "svmlight"
     )
     _refuse_idle(options, as_it_comes)
-    if options["holdout"] is not None:
-        options["holdout"] = float(options["holdout"])
-        if options["holdout"] >= 1.0:
-            raise click.UsageError("--holdout leaves no row to learn from: say 10%.")
+    options["holdout"], options["last"] = options["holdout"] or (None, False)
     check_written(output, options)
     files = _files(options["data"])
     if options["shuffle"] is None:
         options["shuffle"] = files is not None
     names = (*LEARNER, "shape", "scale", "seed", *COLUMNS, *TABLES, *READING)
-    names = (*names, "passes", "holdout", "strict", "shuffle")
+    names = (*names, "passes", "holdout", "last", "strict", "shuffle")
     asked = {"command": "train"} | {name: _json(options[name]) for name in names}
     if options["column_file"]:
         asked["kinds"] = _json(_kinds_of_file(asked, options))

@@ -1,7 +1,7 @@
 """Partitions in memory, and their scores: blocks of dask arrays or data frames, or delayed ones."""
 
 from collections.abc import Callable, Generator, Sequence
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -237,7 +237,7 @@ def lazily(ranker: "CBRanker", method: str, X: Any, dtype: np.dtype[Any]) -> Any
         return getattr(ranker, method)(X)
     X, _ = rows_of(X)
     call = partial(_of_block, method=method, dtype=dtype)
-    shared = delayed(ranker, traverse=False)
+    shared = _for_all_blocks(ranker)
     if isinstance(X, da.Array):
         return X.map_blocks(call, shared, drop_axis=1, meta=np.empty(0, dtype))
     if _is_frame(X):
@@ -248,10 +248,17 @@ def lazily(ranker: "CBRanker", method: str, X: Any, dtype: np.dtype[Any]) -> Any
 
 def auc(ranker: "CBRanker", blocks: Blocks) -> Delayed:
     """Return the area under the ROC curve over all blocks, yet to be computed."""
-    shared, dtype = delayed(ranker, traverse=False), np.dtype(np.float64)
+    shared, dtype = _for_all_blocks(ranker), np.dtype(np.float64)
     score = partial(_of_block, method="decision_function", dtype=dtype)
     scores = [delayed(score)(block, shared) for block in blocks.X]
     return delayed(_auc)(scores, blocks.y, blocks.weights, ranker.classes_)
+
+
+def _for_all_blocks(ranker: "CBRanker") -> Delayed:
+    """Return a ranker that says the same of a row in a block of any size: what ranks rows of much later."""
+    ranker = copy(ranker)
+    ranker.rank_later_rows()
+    return delayed(ranker, traverse=False)
 
 
 def _of_block(X: Any, ranker: "CBRanker", method: str, dtype: np.dtype[Any]) -> NDArray[Any]:

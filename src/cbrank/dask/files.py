@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Generator, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -21,11 +22,11 @@ from cbrank.features.table import Table
 from cbrank.streams import Columns, StreamScaler, TableColumns, open_stream
 from cbrank.streams.labels import Labels, canonical
 from cbrank.streams.sources import find_sources
-from cbrank.training.holdout import Holdout
+from cbrank.training.holdout import Holdout, first_of_last
 from cbrank.training.misfits import Misfits
 from cbrank.training.model import Model, refuse_too_wide
 from cbrank.training.shuffling import Buckets
-from cbrank.training.survey import count_labels
+from cbrank.training.survey import count_labels, count_rows
 
 if TYPE_CHECKING:
     from cbrank.rankers import CBRanker
@@ -56,6 +57,8 @@ class Files:
         statistics of all files, which are read once more for it.
     holdout : float, optional
         The share of rows that are never learned from; `held_out` ranks them.
+    last : bool, default=False
+        Whether that is the last share of all rows; else random rows of each file. The rows are counted first.
     seed : int, default=0
         What the choice of those rows depends on, beside their places.
     strict : bool, default=False
@@ -95,6 +98,7 @@ class Files:
         *,
         scale: Scale = "none",
         holdout: float | None = None,
+        last: bool = False,
         seed: int = 0,
         strict: bool = False,
         widest: int | None = None,
@@ -105,7 +109,8 @@ class Files:
         if scale not in ("none", "unit", *_MEASURED):
             raise ValueError(f"scale must be none, unit, standard or maxabs, got {scale!r}.")
         self.scaler = StreamScaler(scale)
-        self.holdout, self.seed = holdout, seed
+        self.holdout, self.last, self.seed = holdout, last, seed
+        self._begins: list[int] | None = None  # where the last rows begin in each file
         self.strict, self.widest, self.reading = strict, widest, reading
         self._looked = False
 
@@ -131,11 +136,16 @@ class Files:
             One for each path.
         """
         shared = self.columns, self.scaler, self.strict, self.widest, self.reading
-        held = [
-            None if self.holdout is None else Holdout(self.holdout, self.seed + number)
-            for number in range(len(self.paths))
+        return [
+            File(number, path, self._held(number), *shared)
+            for number, path in enumerate(self.paths)
         ]
-        return [File(number, path, held[number], *shared) for number, path in enumerate(self.paths)]
+
+    def _held(self, number: int) -> Holdout | None:
+        if self.holdout is None:
+            return None
+        begin = self._begins[number] if self._begins else None
+        return Holdout(self.holdout, self.seed + number, begin)
 
     def look(self, client: Client) -> None:
         """Find out what must be known of all files before the first row is learned from.
@@ -148,6 +158,10 @@ class Files:
         client : Client
             Whose workers read.
         """
+        if self.last and self.holdout is not None and self._begins is None:
+            counts = self._each(client, File.count)
+            begin = first_of_last(self.holdout, sum(counts))
+            self._begins = [begin - before for before in accumulate(counts[:-1], initial=0)]
         if self._looked:
             return
         found = [file for file in self._each(client, File.begin) if file.labels]
@@ -258,6 +272,11 @@ class File:
     strict: bool
     widest: int | None
     reading: dict[str, Any]
+
+    def count(self) -> int:
+        """Return how many rows there are to learn from or to hold out."""
+        with compiled_once("cbrank.streams"):
+            return count_rows([self.path], self.columns, self.reading)
 
     def begin(self) -> Beginning:
         """Find the columns, the labels and the categories.

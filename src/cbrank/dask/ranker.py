@@ -379,7 +379,8 @@ class DaskRanker(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : dask array, dask data frame or list of delayed blocks
-            Rows; those in memory are scored at once.
+            Rows; those in memory are scored at once. Others are taken for rows that come much later than
+            those learned in order, if `horizon` is "auto", so that partitions of all sizes are alike.
 
         Returns
         -------

@@ -28,6 +28,8 @@ class Contents:
         What the columns of a file mean.
     facts : dict
         What else the file says.
+    parameters : dict
+        Those of the ranker in the file. The opened one is for rows that come much later.
     """
 
     path: Path
@@ -35,6 +37,7 @@ class Contents:
     scaler: StreamScaler | None
     columns: Columns | None
     facts: dict[str, Any]
+    parameters: dict[str, Any]
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -46,7 +49,7 @@ class Contents:
         """Take what was read from a file."""
         if "columns" in facts:
             model = Model.restore(path, arrays, facts)
-            return cls(path, model.ranker, model.scaler, model.columns, facts)
+            return cls._for_later(path, facts, model.ranker, model.scaler, model.columns)
         try:
             steps = modelfile.restore_steps("model", arrays, facts)
         except modelfile.ModelFileError as error:
@@ -56,7 +59,20 @@ class Contents:
         scaler, ranker = [None, *steps][-2:]
         if len(steps) > 2 or not isinstance(scaler, StreamScaler | None):
             raise modelfile.ModelFileError(f"{path} is not one ranker with at most one scaler.")
-        return cls(path, ranker, scaler, None, facts)
+        return cls._for_later(path, facts, ranker, scaler, None)
+
+    @classmethod
+    def _for_later(
+        cls,
+        path: Path,
+        facts: dict[str, Any],
+        ranker: Ranker,
+        scaler: StreamScaler | None,
+        columns: Columns | None,
+    ) -> Self:
+        parameters = ranker.get_params(deep=False)
+        ranker.rank_later_rows()
+        return cls(path, ranker, scaler, columns, facts, parameters)
 
     def feature_names(self) -> Sequence[str] | None:
         """Return the names of all features, or None where they have none."""
@@ -87,7 +103,7 @@ class Contents:
             "bytes": self.path.stat().st_size,
             "versions": self.facts.get("versions", {}),
             "class": type(ranker).__name__,
-            "parameters": ranker.get_params(deep=False),
+            "parameters": self.parameters,
             "C": getattr(ranker, "C_", None),
             "features": int(ranker.n_features_in_),
             "scaler": None if self.scaler is None else self.scaler.kind,

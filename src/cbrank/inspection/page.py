@@ -13,6 +13,7 @@ from cbrank.page import Block, Code, Figure, Gallery, Section, Terms, page
 from cbrank.plotting import picture
 from cbrank.provenance import LIBRARIES, versions
 from cbrank.tables import Table
+from cbrank.training.ages import Age, ages_of, in_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -38,7 +39,8 @@ def write_page(
     command : str
         What to run to get the page again.
     ranker : ranker, default=None
-        What gave the scores; the curves of an `AdditiveRanker` are shown.
+        What gave the scores; the curves of an `AdditiveRanker` are shown, and how long a model keeps that
+        was learned in order, which takes seconds to measure.
 
     Examples
     --------
@@ -59,6 +61,7 @@ def write_page(
         _thresholds(found, by_key["thresholds"]),
         _probabilities(found, by_key.get("deciles")),
         Section("by", by_key["groups"].title, [by_key["groups"]]) if "groups" in by_key else None,
+        _ages(ages_of(ranker)) if ranker is not None else None,
         _curves(ranker) if hasattr(ranker, "effects") else None,
         _origins(command),
     ]
@@ -120,6 +123,23 @@ def _probabilities(found: Evaluation, deciles: Table | None) -> Section:
         "rare, scales are logarithmic, and what is below them stands at the edge.",
     )
     return Section("probabilities", "Probabilities", [Gallery((drawn,)), *filter(None, [deciles])])
+
+
+def _ages(found: Sequence[Age]) -> Section | None:
+    if len(found) < 2:
+        return None
+    told = [f"{age.auc:.4f} ± {age.error:.4f} about {age.rows:,.0f} rows later" for age in found]
+    drawn = _drawn(
+        "ages",
+        pictures.ages(found),
+        f"AUC with standard error, by age: {'; '.join(told)}.",
+        "The rows that the model was learned from, ranked by how many rows came between them and the last row "
+        "learned until then: the next block of the stream, and rows up to an eighth, a fourth and half of the "
+        "stream later, by what a sample of the rows before teaches. Lines through points are 95% intervals.",
+    )
+    sentence = in_words(found)
+    said = [] if sentence is None else [f"{_capital(sentence)}."]
+    return Section("ages", "How long the model keeps", [*said, Gallery((drawn,))])
 
 
 def _curves(ranker: Any) -> Section | None:

@@ -12,6 +12,7 @@ from cbrank.inspection.ranked import Decision
 from cbrank.inspection.weights import Weights
 from cbrank.methods import METHODS, Look
 from cbrank.plotting import GRID, INK, WIDTH, dots, log_axis, log_y_axis, write_figure
+from cbrank.training.ages import Age
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +23,7 @@ LOOKS = {"curve": _CURVE, "own": _OWN, "best": _BEST}
 SQUARE = (WIDTH, WIDTH)
 _MOST_POINTS = 2000
 _LONGEST_NAME = 32
+_NORMAL_95 = 1.959963984540054  # standard errors on each side of a 95% interval
 _RARE = 0.1  # where fewer are positive, most of a linear scale is empty
 
 
@@ -112,6 +114,22 @@ def calibration(found: Evaluation) -> "Callable[[Figure], None]":
             f"{found.calibration.log_loss:.4f}",
             aspect="equal",
         )
+
+    return draw
+
+
+def ages(found: Sequence[Age]) -> "Callable[[Figure], None]":
+    """Return what draws the AUC of rows by how much later than the last row learned they come."""
+    rows, aucs, errors = np.array(found).T
+
+    def draw(figure: "Figure") -> None:
+        axes = figure.subplots()
+        reach = _NORMAL_95 * errors
+        axes.vlines(rows, aucs - reach, aucs + reach, color=_CURVE.colour, linewidth=1.2)
+        axes.plot(rows, aucs, color=_CURVE.colour, linewidth=1.6)
+        dots(axes, _CURVE, rows, aucs, "")
+        log_axis(axes, "rows between the last row learned and the rows ranked")
+        axes.set(ylabel="AUC, 95% interval", title=f"From {aucs[0]:.4f} to {aucs[-1]:.4f}")
 
     return draw
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from cbrank import kernels
 from cbrank.features.table import Table
 from cbrank.learning import record, served
-from cbrank.learning.front import milestone
+from cbrank.learning.front import milestone, waits
 from cbrank.learning.method import Method
 from cbrank.learning.state import Batch, Cell, State
 
@@ -98,6 +98,11 @@ def provisional(method: Method, state: State) -> tuple[Method, State]:
     return method, cell.state
 
 
+def decided(method: Method, state: State) -> tuple[Method, State]:
+    """Return a state and how its rows are learned; if rows wait, what they would make."""
+    return provisional(method, state) if waits(state) else (method.of_state(state), state)
+
+
 def _learn(cell: Cell, method: Method, batch: Batch, tested: bool) -> None:
     """Learn rows a part of a block at a time: all learners take the rows up to its end."""
     shared = method.multiplies or _kernel_of(method, cell.state) is method.kernels.blocked
@@ -134,24 +139,38 @@ def rows_left(state: State) -> int:
 
 def _blocks(cell: Cell, batch: Batch, tested: bool) -> Iterator[Batch]:
     """Yield rows as kernels take them; those that become dense or features, a block at a time."""
-    front, plain = cell.state.front, isinstance(batch.X, np.ndarray | Table)
-    if front is None and (cell.state.sparse or plain):
+    state, plain = cell.state, isinstance(batch.X, np.ndarray | Table)
+    forgotten = state.front is None and state.memory is None
+    if forgotten and (state.sparse or plain):
         yield for_kernel(cell, batch)
         return
-    begin, every = 0, batch.order
+    begin, every, as_it_is = 0, batch.order, plain or state.sparse
     while begin < every.size:
-        room = max(1, DENSE_BLOCK // max(batch.X.shape[1], 1)) if not plain else record.LONGEST
-        if front is not None:
+        room = record.LONGEST if as_it_is else max(1, DENSE_BLOCK // max(batch.X.shape[1], 1))
+        if not forgotten:
             room = min(room, rows_left(cell.state) if tested else record.LONGEST)
         places = every[begin : begin + room]
         rows = some(batch.X, places)
         X = features_of(cell.state, rows)
-        if tested and front is not None:
-            state = cell.state
-            cell.state = state._replace(front=state.front.keeping(state, rows, X))
+        if tested:
+            cell.state = _keeping(cell.state, rows, X, batch.labels[places], batch.weights[places])
         here = np.arange(places.size)
         yield for_kernel(cell, Batch(X, batch.labels[places], batch.weights[places], here))
         begin += places.size
+
+
+def _keeping(state: State, rows: Any, X: Any, labels: Any, weights: Any) -> State:
+    """Return a state that keeps some more rows of the block, which are about to be learned."""
+    front, memory = state.front, state.memory
+    if front is not None:
+        front = front.keeping(X)
+    if memory is not None:
+        if state.sparse and front is None:
+            rows = sp.csr_array(rows)
+        elif sp.issparse(rows):
+            rows = rows.toarray()
+        memory = memory.with_rows(int(state.record.position[record.FILLED]), rows, labels, weights)
+    return state._replace(front=front, memory=memory)
 
 
 def some(X: Any, rows: Any) -> Any:
@@ -298,8 +317,12 @@ class _Part:
 def end_block(cell: Cell, method: Method) -> None:
     """Measure the block, which is full, and begin another that what is served now will test."""
     state = cell.state
-    if state.front is not None:
-        state = state.front.end_block(method, state)
+    memory = state.memory
+    if memory is not None:
+        rows = memory.of_block(state.record.position)
+        if state.front is not None and rows is not None:
+            state = state.front.end_block(method, state, rows.X)
+        state = state._replace(memory=memory.after_block(state.record.position))
     state = state._replace(record=record.measured(state.record))
     state = with_learners(method, state)
     view = served.bounded(state)

@@ -126,11 +126,19 @@ class Scales(NamedTuple):
         """Return how many features a state has before it is decided what columns are."""
         return columns
 
-    def keeping(self, _: State, rows: Any, X: Any) -> "Scales":  # noqa: ARG002
-        """Return the front, which keeps no rows."""
+    def anew(self, rows: Any) -> "Scales":
+        """Return the front of a stream of such rows before it is decided what columns are."""
+        return unscaled(rows.shape[1])
+
+    def for_good(self) -> "Scales":
+        """Return the front of a stream of rows that have been seen."""
         return self
 
-    def end_block(self, _: Method, state: State) -> State:
+    def keeping(self, X: Any) -> "Scales":  # noqa: ARG002
+        """Return the front, which keeps no features."""
+        return self
+
+    def end_block(self, _: Method, state: State, rows: Any) -> State:  # noqa: ARG002
         """Return the state: scales are for good."""
         return state
 
@@ -153,9 +161,6 @@ class Scales(NamedTuple):
     def begun(self, _: Method, fresh: Any, place: int) -> Any:  # noqa: ARG002
         """Return the model of a learner before its first row, given a standard Gaussian."""
         return fresh if self.prior is None else rescaled(fresh, self.prior)
-
-    def refuse_other_rows(self, filled: int) -> None:
-        """Do nothing: rows that have been learned are not kept."""
 
     def taken_out(self, _: State) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return arrays and facts for files."""

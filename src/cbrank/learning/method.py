@@ -55,6 +55,8 @@ class Method:
         How many learners there are where rows come in random order.
     joins : bool
         Whether one more learns where rows come in their order.
+    new_memory : callable, optional
+        Gives the sample of all rows before the first, for a seed, if one is kept.
     readouts : sequence of int
         Which readouts are served.
     n_readouts : int
@@ -78,12 +80,17 @@ class Method:
     pool: bool = False
     lasting: int = 1
     joins: bool = False
+    new_memory: Callable[[int], Any] | None = None
     readouts: Sequence[int] = (0,)
     n_readouts: int = 1
     weights: Callable[[Any, int, Any], Floats] = _weights_of
     buffer_after: Callable[["Method", State], Any] = _as_before
     multiplies: bool = False
     of_matrix: Callable[[bool], "Method"] | None = None
+
+    def of_state(self, state: State) -> "Method":
+        """Return the method of a state whose columns are decided."""
+        return self if self.of_matrix is None else self.of_matrix(not state.sparse)
 
 
 class Settings(NamedTuple):

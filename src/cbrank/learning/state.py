@@ -31,6 +31,7 @@ class State(NamedTuple):
     front: Any  # how rows become features, and those that wait for it to be decided
     sparse: bool  # whether rows are learned as sparse ones
     intercept: float | None = None  # by the rows of a fit; None for that of the stream
+    memory: Any = None  # a sample of all rows (``memory``), for those who keep one
 
     @property
     def width(self) -> int:
@@ -66,7 +67,8 @@ def begin(
     count = method.lasting + (method.joins and not shuffled)
     models = tuple(method.new_model(n_features, sparse) for _ in range(count))
     known = record.begin(n_features, count, method.n_readouts, means=means, shuffled=shuffled)
-    return State(models, buffer, known, front, sparse)
+    rows = method.new_memory(seed) if method.new_memory else None
+    return State(models, buffer, known, front, sparse, memory=rows)
 
 
 def resized(method: Method, state: State, n_features: int) -> State:

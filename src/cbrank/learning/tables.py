@@ -27,7 +27,7 @@ from cbrank.features.crosses import (
 from cbrank.features.encoder import TableEncoder
 from cbrank.features.table import Table
 from cbrank.learning import record, served
-from cbrank.learning.front import Waiting, waiting_from
+from cbrank.learning.front import Waiting, none_waiting, waiting_from
 from cbrank.learning.method import Method
 from cbrank.learning.room import refuse_beyond
 from cbrank.learning.state import State, begin, resized
@@ -41,7 +41,10 @@ Arrays = dict[str, NDArray[Any]]
 # for each pair. A table of 1,000 columns of numbers has 8,000, and took a second for each row.
 _WIDEST_FULL = 2048
 _MOST_PAIRS = 4096  # of columns to be crossed: they are in the header of a model file
-FIRST, _FIRST_OF_FIT = 256, 512  # rows that decide what columns are
+FIRST = 256  # rows of a stream that decide what columns are
+# Of a fit: with 512, curves of rows sorted by a column end elsewhere with every seed, and rank later rows worse
+# (docs/keeping.md). Of wide tables, rows of so many cells.
+_FIRST_OF_FIT, _FEWEST_OF_FIT, _CELLS_OF_FIT = 2**14, 512, 2**22
 MOST_ASKED = 2**20  # features of crosses that were asked for
 CHOICES = 512, 2048, 8192, 32768  # rows after which crosses are chosen
 # Features of crosses after each choice if `crosses` is "auto": many rows can teach more of them.
@@ -61,8 +64,7 @@ class Tables(NamedTuple):
     encoder: TableEncoder
     crosses: Any  # as the ranker's parameter
     waiting: Waiting | None
-    pending: tuple[Table, ...] = ()  # rows of the block
-    encoded: tuple[Any, ...] = ()  # the same as features, unless they come from a file
+    encoded: tuple[Any, ...] = ()  # rows of the block as features, unless they come from a file
     evidence: Evidence | None = None  # for crosses, as long as some may be chosen
     stages: int = 0  # how many times crosses have been chosen
 
@@ -74,7 +76,8 @@ class Tables(NamedTuple):
     @property
     def first_of_fit(self) -> int:
         """How many rows `fit` looks at."""
-        return _FIRST_OF_FIT
+        cells = _CELLS_OF_FIT // max(self.encoder.n_features_in_, 1)
+        return max(_FEWEST_OF_FIT, min(_FIRST_OF_FIT, cells))
 
     def settle(self, method: Method, state: State, rows: Table) -> tuple[Method, State]:
         """Return the state before its first row, with what some rows say of columns."""
@@ -102,24 +105,22 @@ class Tables(NamedTuple):
             return np.zeros((len(rows), width))
         return np.ascontiguousarray(features[:, :width])
 
-    def keeping(self, state: State, rows: Table, X: Any) -> "Tables":
-        """Return the front that keeps some more rows of the block, which are about to be learned."""
-        return self._replace(
-            pending=(*self.learned_of_block(state), rows), encoded=(*self.encoded, X)
-        )
+    def anew(self, rows: Table) -> "Tables":
+        """Return the front of a stream of such rows before it is decided what columns are."""
+        known = self.encoder
+        fresh = known.of_columns(rows, known.pieces, known.kinds, known.max_categories)
+        return Tables(fresh, self.crosses, none_waiting(rows.take(slice(0, 0))))
 
-    def learned_of_block(self, state: State) -> tuple[Table, ...]:
-        """Return the rows of the block that have been learned from, not those of an interrupt."""
-        filled = int(state.record.position[record.FILLED])
-        if not filled or not self.pending:
-            return ()
-        if sum(map(len, self.pending)) == filled:
-            return self.pending
-        return (Table.concatenated([*self.pending]).take(slice(0, filled)),)
+    def for_good(self) -> "Tables":
+        """Return the front of a stream of rows that have been seen, for which all is decided."""
+        return Tables(self.encoder, self.crosses, None, stages=len(CHOICES))
 
-    def end_block(self, method: Method, state: State) -> State:
+    def keeping(self, X: Any) -> "Tables":
+        """Return the front that keeps some more rows of features of the block."""
+        return self._replace(encoded=(*self.encoded, X))
+
+    def end_block(self, method: Method, state: State, rows: Table) -> State:
         """Return a state that has the features which the rows of its block, which is full, give."""
-        rows = Table.concatenated([*self.learned_of_block(state)])
         encoder = deepcopy(self.encoder)
         before = int(state.record.position[record.ROWS])
         ahead = min(max(encoder.n_settled_ - before, 0), len(rows))
@@ -129,7 +130,7 @@ class Tables(NamedTuple):
             self.crosses, list
         ):  # a column that was constant can be crossed once it moves
             encoder.cross(asked_pairs(self.crosses, encoder.names()), None, MOST_ASKED)
-        front = self._replace(encoder=encoder, pending=(), encoded=())
+        front = self._replace(encoder=encoder, encoded=())
         if self._may_cross(state):
             evidence, stages = self._gathered(method, state, rows), self.stages
             if before + len(rows) >= CHOICES[stages]:
@@ -169,21 +170,14 @@ class Tables(NamedTuple):
             narrow(self.encoder, fresh, np.arange(fresh.mu.size))
         return fresh
 
-    def refuse_other_rows(self, filled: int) -> None:
-        """Refuse to have kept other rows than so many of the block."""
-        if sum(map(len, self.pending)) != filled:
-            raise ValueError("it has not the rows of its block")
-
-    def taken_out(self, state: State) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    def taken_out(self, _: State) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return arrays and facts for files."""
         encoder, facts = self.encoder.get_state()
         arrays = {f"encoder.{name}": array for name, array in encoder.items()}
-        kept, waiting = self.learned_of_block(state), self.waiting
+        waiting = self.waiting
         if waiting is not None:
-            kept = (waiting.rows,)
             arrays |= {"waiting.labels": waiting.labels, "waiting.weights": waiting.weights}
-        if sum(map(len, kept)):
-            rows = Table.concatenated([*kept]).state()
+            rows = waiting.rows.state() if len(waiting.rows) else {}
             arrays |= {f"rows.{name}": array for name, array in rows.items()}
         if self.evidence is not None:
             arrays |= {f"evidence.{name}": array for name, array in self.evidence._asdict().items()}
@@ -307,20 +301,19 @@ def tables_from(parts: dict[str, Arrays], facts: Any, n_features: int, crosses: 
             pass
         case _:
             raise ValueError("it has no sound encoder")
-    if parts["front"] or parts["evidence" if waits else "waiting"]:
+    if parts["front"] or parts["evidence" if waits else "waiting"] or (parts["rows"] and not waits):
         raise ValueError("it has arrays that no such front has")
     own = TableEncoder.from_state(parts["encoder"], encoder)
     names = own.names()
-    rows = Table.from_state(parts["rows"], names) if parts["rows"] else None
     held = None
     if waits:
         none = Table(names, [np.zeros(0)] * len(names))
-        held = waiting_from(none if rows is None else rows, parts["waiting"], FIRST)
-    pending = () if rows is None or waits else (rows,)
+        rows = Table.from_state(parts["rows"], names) if parts["rows"] else none
+        held = waiting_from(rows, parts["waiting"], FIRST)
     if not waits and max(1, own.width_) != n_features:
         raise ValueError("its encoder has not the features of its ranker")
     evidence = _evidence_from(parts["evidence"], len(names))
-    return Tables(own, crosses, held, pending, (), evidence, stages)
+    return Tables(own, crosses, held, (), evidence, stages)
 
 
 def _evidence_from(arrays: Arrays, columns: int) -> Evidence | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cbrank import kernels
-from cbrank.learning import record
+from cbrank.learning import memory, record
 from cbrank.learning.state import State, buffered_rows
 from cbrank.merging import buffers, gaussians, learners
 from cbrank.merging.agreement import refuse_different
@@ -105,7 +105,10 @@ def _merged(parts: "Sequence[CBRanker]", start: "CBRanker | None") -> "CBRanker"
     records, began = [part.record for part in learned], known.record if known else None
     rows, weights = [buffered_rows(part) for part in learned], record.shares(records, began)
     kept = record.merged(records, began)
-    whole = learned[0]._replace(models=tuple(models), buffer=buffer, record=kept)
+    positions = [held.position for held in records]
+    rows_known = 0 if began is None else int(began.position[record.ROWS])
+    sample = memory.merged([part.memory for part in learned], positions, rows_known)
+    whole = learned[0]._replace(models=tuple(models), buffer=buffer, record=kept, memory=sample)
     kept = learners.taken_over(whole, learned, rows, weights)
     found: CBRanker = parts[0].like(whole._replace(record=kept))
     return found

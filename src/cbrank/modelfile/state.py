@@ -305,6 +305,7 @@ def _values(kind: "type[Ranker]", facts: Facts, words: dict[str, Arrays]) -> Fac
         "n_features": take(facts, "n_features", int),
         "learners": take(facts, "learners", int),
         "front": facts.get("front"),  # how rows become features, and those that wait
+        "memory": facts.get("memory"),  # a sample of all rows
     }
 
 

@@ -12,7 +12,7 @@ from cbrank import checks
 from cbrank.estimator import check_is_fitted
 from cbrank.features.encoder import TableEncoder
 from cbrank.features.table import Table as Rows
-from cbrank.learning import tables
+from cbrank.learning import memory, tables
 from cbrank.learning.front import none_waiting
 from cbrank.learning.method import Method
 from cbrank.learning.pool import OF_CURVES, OF_CURVES_DIAGONAL
@@ -68,7 +68,7 @@ class AdditiveRanker(Ranker):
     >>> X, y, facts = load("svmguide3")
     >>> X, X_new, y, y_new = train_test_split(X, y, random_state=0)
     >>> round(AdditiveRanker(random_state=0).fit(X, y).score(X_new, y_new), 2)
-    0.88
+    0.89
     """
 
     PARAMETERS: ClassVar[Table] = ADDITIVE
@@ -97,6 +97,7 @@ class AdditiveRanker(Ranker):
         diagonal_update: Literal["paper", "precision", "drop"] = "paper",
         average: bool | Literal["auto"] = "auto",
         forgetting: float | Literal["auto"] = "auto",
+        horizon: Literal["auto", "next", "later"] = "auto",
         operating_point: Literal["balanced", "accuracy"] = "balanced",
         class_weight: Literal["balanced"] | dict[Any, float] | None = None,
         shuffle: bool = True,
@@ -115,6 +116,7 @@ class AdditiveRanker(Ranker):
         self.diagonal_update = diagonal_update
         self.average = average
         self.forgetting = forgetting
+        self.horizon = horizon
         self.operating_point = operating_point
         self.class_weight = class_weight
         self.shuffle = shuffle
@@ -135,7 +137,9 @@ class AdditiveRanker(Ranker):
         def of_matrix(full: bool) -> Method:
             pool = (OF_CURVES if full else OF_CURVES_DIAGONAL) if is_pool else None
             method = method_of(self, pool, full=full, balanced=balanced)
-            return replace(method, of_matrix=of_matrix) if decides else method
+            return replace(
+                method, new_memory=memory.begin, of_matrix=of_matrix if decides else None
+            )
 
         sparse = state is not None and state.sparse
         return of_matrix(self.covariance == "full" or (decides and not sparse))
@@ -154,7 +158,9 @@ class AdditiveRanker(Ranker):
     @property
     def encoder_(self) -> TableEncoder:
         """What was decided about the columns."""
-        return self._fitted("encoder_").front.encoder
+        self._fitted("encoder_")
+        encoder: TableEncoder = self._now()[1].front.encoder
+        return encoder
 
     @property
     def n_features_in_(self) -> int:
@@ -204,7 +210,7 @@ class AdditiveRanker(Ranker):
         Parameters
         ----------
         X : array-like, dict, list of dict, or data frame of shape (n_samples, n_columns)
-            Rows; what columns are is decided from 512 of them, and new categories are added as they come.
+            Rows; what columns are is decided from a sample of them, and new categories are added as they come.
         y : array-like of shape (n_samples,)
             Two labels; the greater is the positive class.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -281,8 +287,9 @@ class AdditiveRanker(Ranker):
         True
         """
         check_is_fitted(self)
-        method, state = self._now()
-        features = self._features(self._check_rows(X, reset=False), state)
+        rows = self._check_rows(X, reset=False)
+        method, state = self._now(rows.shape[0])
+        features = self._features(rows, state)
         weights = self._served_of(method, state).weights
         return tables.by_column(state.front.encoder, weights, features)
 
@@ -435,7 +442,7 @@ class AdditiveRanker(Ranker):
         """
         check_is_fitted(self)
         table = self._check_rows(X, reset=False)
-        method, state = self._now()
+        method, state = self._now(table.shape[0])
         cells = Rows(table.names, state.front.encoder.as_decided(table))
         effects = effects_of(self._served_of(method, state).weights.copy(), method, state)
         return reasons_of(effects, cells, self._features(table, state), most)

@@ -16,6 +16,7 @@ from cbrank import checks
 from cbrank.estimator import check_is_fitted, check_random_state
 from cbrank.learning import blocks, record
 from cbrank.learning.method import Method, Settings
+from cbrank.learning.orders import learn_anew
 from cbrank.learning.state import Batch, Cell, State, begin
 from cbrank.parameters import Table, constructor, documented
 from cbrank.rankers import interface, single
@@ -152,9 +153,12 @@ class Ranker(Scorer, metaclass=ABCMeta):
         self._start(rows.X, rows.classes, random, shuffled=self.shuffle)
         cell = self._learned
         for number in range(self.n_passes):
-            order = random.permutation(kept) if self.shuffle else kept
-            batch, first = Batch(rows.X, rows.labels, weights, order), number == 0
             method = self._method(cell.state, fits=True)
+            batch, first = Batch(rows.X, rows.labels, weights, kept), number == 0
+            if self.shuffle and first:
+                learn_anew(cell, method, batch, random)
+                continue
+            batch = batch._replace(order=random.permutation(kept) if self.shuffle else kept)
             blocks.learn(cell, method, batch, shuffled=self.shuffle, tested=first, ahead=first)
         return weights
 
@@ -162,7 +166,7 @@ class Ranker(Scorer, metaclass=ABCMeta):
         self, rows: Rows, kept: NDArray[np.int64], weights: NDArray[np.float64]
     ) -> None:
         """Take the operating point from the rows of a fit."""
-        method, now = self._now()
+        method, now = self._near()
         scores, positive = self._scores(rows.X, now, method)[kept], rows.labels[kept] == 1
         seen = np.bincount(positive, minlength=2)
         found = intercept_of_fit(
@@ -434,6 +438,7 @@ class Ranker(Scorer, metaclass=ABCMeta):
     buffered_rows, waits = interface.buffered_rows, property(interface.waits)
     learned, prior = interface.learned, interface.prior
     lasting, like = interface.lasting, interface.like
-    kernel_call = interface.kernel_call
+    kernel_call, rank_later_rows = interface.kernel_call, interface.rank_later_rows
+    learned_in_order = interface.learned_in_order
     get_state = interface.get_state
     from_state, check_state = classmethod(interface.from_state), classmethod(interface.check_state)

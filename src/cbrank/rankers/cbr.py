@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from cbrank import kernels
-from cbrank.learning import record, served
+from cbrank.learning import memory, record, served
 from cbrank.learning.front import Scales, scales_from, unscaled
 from cbrank.learning.method import Kernels, Method
 from cbrank.learning.pool import OF_LINES, OF_LINES_DIAGONAL, Learner
@@ -79,6 +79,7 @@ class CBRanker(Ranker):
         diagonal_update: Literal["paper", "precision", "drop"] = "paper",
         average: bool | Literal["auto"] = "auto",
         forgetting: float | Literal["auto"] = "auto",
+        horizon: Literal["auto", "next", "later"] = "auto",
         operating_point: Literal["balanced", "accuracy"] = "balanced",
         class_weight: Literal["balanced"] | dict[Any, float] | None = None,
         shuffle: bool = True,
@@ -93,6 +94,7 @@ class CBRanker(Ranker):
         self.diagonal_update = diagonal_update
         self.average = average
         self.forgetting = forgetting
+        self.horizon = horizon
         self.operating_point = operating_point
         self.class_weight = class_weight
         self.shuffle = shuffle
@@ -195,6 +197,7 @@ def method_of(
         pool=auto,
         lasting=len(learners) - auto,
         joins=auto and ranker.forgetting == "auto",
+        new_memory=memory.begin if auto else None,
         readouts=(0, 1) if auto and average == "auto" else (int(bool(average)),),
         n_readouts=2,
         weights=readout_of,

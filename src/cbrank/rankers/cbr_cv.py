@@ -67,7 +67,7 @@ _SEARCH: Table = (
         "learned, and `partial_fit` starts a stream with `C_`.",
     ),
 )
-_SHARED = tuple(parameter for parameter in CBR if parameter.name != "C")
+_SHARED = tuple(parameter for parameter in CBR if parameter.name not in {"C", "horizon"})
 
 
 class _Fold(NamedTuple):

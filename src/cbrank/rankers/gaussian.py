@@ -76,8 +76,8 @@ def decision_function(self: Any, X: Any, return_std: bool = False) -> Any:
     if not return_std and self.say_at_once("score", X, scores):
         return scores
     check_is_fitted(self)
-    method, state = self._now()
     rows = self._check_rows(X, reset=False)
+    method, state = self._now(rows.shape[0])
     scores = self._scores(rows, state, method) + self._intercept_now(method, state)
     if not return_std:
         return scores
@@ -178,12 +178,19 @@ def forgetting(ranker: Any) -> float:
 
 def n_pairs(ranker: Any) -> int:
     """Pairs met."""
-    return int(leader(ranker, "n_pairs_")[0].tally[kernels.confidence.PAIRS])
+    return _tally(ranker, "n_pairs_", kernels.confidence.PAIRS)
 
 
 def n_updates(ranker: Any) -> int:
     """Pairs that moved the model."""
-    return int(leader(ranker, "n_updates_")[0].tally[kernels.confidence.UPDATES])
+    return _tally(ranker, "n_updates_", kernels.confidence.UPDATES)
+
+
+def _tally(ranker: Any, name: str, what: int) -> int:
+    """Return a count of the stream, whatever scores are for."""
+    ranker._fitted(name)
+    method, state = ranker._near()
+    return int(state.models[served.leader_of(method, state)].tally[what])
 
 
 # For merging ----------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """The state of a ranker, for the other packages: methods of every `Ranker`.
 
 * beginning and widening: `start`, `reseed`, `resize`
-* looking in: `weights`, `class_weights`, `buffered_rows`, `waits`
+* looking in: `weights`, `class_weights`, `buffered_rows`, `waits`, `learned_in_order`
+* what scores are for: `rank_later_rows`
 * for merging: `learned`, `prior`, `lasting`, `like`
 * timing: `kernel_call`
 * taking out and putting in: `get_state`, `from_state`, `check_state`
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from cbrank import checks
 from cbrank.estimator import BaseEstimator
-from cbrank.learning import blocks, record, served
+from cbrank.learning import blocks, memory, record, served
 from cbrank.learning import state as states
 from cbrank.learning.front import waits as states_wait
 from cbrank.learning.state import Batch, Cell, State
@@ -39,6 +40,8 @@ SEAMS = frozenset(
         "weights",
         "buffered_rows",
         "takes_dense_rows",
+        "learned_in_order",
+        "rank_later_rows",
         "kernel_call",
         "class_weights",
         "get_state",
@@ -133,9 +136,21 @@ def class_weights(
 
 def buffered_rows(ranker: Any) -> tuple[NDArray[np.int64], Any]:
     """Return the labels, 0 or 1, of the rows that are kept to meet new ones, and the rows, copied."""
-    _, state = ranker._now()
+    _, state = ranker._near()
     labels, rows = states.buffered_rows(state)
     return labels, rows if state.front is None else state.front.decode(rows)
+
+
+def learned_in_order(ranker: Any) -> bool:
+    """Say whether the ranker keeps rows of a stream that it learned in order."""
+    _, state = ranker._near()
+    return state.memory is not None and not record.shuffled(state.record)
+
+
+def rank_later_rows(ranker: Any) -> None:
+    """Let scores be for rows that come much later, unless the parameter `horizon` says what they are for."""
+    if getattr(ranker, "horizon", None) == "auto":
+        ranker.set_params(horizon="later")
 
 
 def kernel_call(ranker: Any, X: Any, labels: NDArray[np.int64], seed: int) -> Callable[[], None]:
@@ -208,6 +223,10 @@ def get_state(ranker: Any) -> tuple[Arrays, Facts]:
     if state.front is not None:
         own, facts = state.front.taken_out(state)
         arrays |= own
+    kept: Facts = {}
+    if state.memory is not None:
+        own, kept = memory.taken_out(state.memory, state.record.position)
+        arrays |= {f"memory.{name}": array for name, array in own.items()}
     return arrays, {
         "class": type(ranker).__name__,
         "parameters": ranker.get_params(deep=False),
@@ -218,6 +237,7 @@ def get_state(ranker: Any) -> tuple[Arrays, Facts]:
         "sparse": bool(state.sparse),
         "intercept": state.intercept,
         "front": facts,
+        "memory": kept,
     }
 
 
@@ -272,11 +292,16 @@ def _checked(kind: Any, arrays: Arrays, facts: Facts) -> tuple[Any, dict[str, Ar
 
 def _put_front(ranker: Any, parts: dict[str, Arrays], facts: Facts) -> None:
     cell = ranker._learned
+    own = parts.pop("memory")
     front = ranker._front_of(parts, facts.get("front"), facts["n_features"])
-    cell.state = cell.state._replace(front=front)
-    filled = int(parts[""]["record.position"][record.FILLED])
-    if front is not None:
-        front.refuse_other_rows(filled)
+    kept = cell.state.memory
+    if kept is not None:
+        position = parts[""]["record.position"]
+        names = front.encoder.names() if ranker.TAKES_TABLES else None
+        kept = memory.from_arrays(own, facts.get("memory"), names, position)
+    elif own or facts.get("memory"):
+        raise ValueError("it has a memory of rows, which no such ranker has")
+    cell.state = cell.state._replace(front=front, memory=kept)
     if front is not None and front.waiting is not None and parts[""]["buffer.seen"].any():
         raise ValueError("it has learned while rows wait")
 

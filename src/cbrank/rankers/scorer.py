@@ -23,6 +23,9 @@ Floats = NDArray[np.float64]
 
 _FIRST, _SECOND = np.zeros(1, np.int64), np.ones(1, np.int64)
 _EVERY = slice(None)
+# More rows than an eighth of those learned, ranked by one call, are taken for rows that come much later; of a
+# short stream there is hardly any difference.
+_MANY, _LONG = 8, 4096
 
 
 class Calibration(NamedTuple):
@@ -93,6 +96,7 @@ class Scorer(ClassifierMixin, BaseEstimator):
     _own: Own
     _learned: Cell
     operating_point: Literal["balanced", "accuracy"]
+    horizon: str
     class_weight: Any
 
     __deepcopy__ = locking.copied
@@ -115,15 +119,39 @@ class Scorer(ClassifierMixin, BaseEstimator):
     _check_rows = checks.check_rows
 
     def _fitted(self, name: str) -> State:
-        """Return what is served of, or fail as a missing attribute does."""
+        """Return the state of the stream, or fail as a missing attribute does."""
         if not self.__sklearn_is_fitted__():
             raise AttributeError(f"{type(self).__name__} has no {name} before it is fitted.")
-        return self._now()[1]
+        return self._near()[1]
 
     # What is served ------------------------------------------------------------------------------
 
-    def _now(self) -> tuple[Method, State]:
-        """Return the state that is served, which may be that of the rows that wait, and its method."""
+    def _now(self, rows: int = 1) -> tuple[Method, State]:
+        """Return the state that ranks so many rows, and its method."""
+        method, state = self._near()
+        cell = self._learned
+        if not self._ranks_late_rows(cell.state, rows):
+            return method, state
+        # As text, for lists and dictionaries change within.
+        key = cell, cell.turn, repr(self.get_params(deep=False) | {"horizon": None})
+        known = self._own.later
+        if known is None or not all(map(operator.eq, known[0], key)):
+            from cbrank.learning.later import later  # noqa: PLC0415 (few streams are put away)
+
+            self._own.later = known = key, later(method, state)
+        return known[1].method, known[1].state
+
+    def _ranks_late_rows(self, state: State, rows: int) -> bool:
+        """Say whether so many rows are taken for ones that come much later than those of the stream."""
+        if state.memory is None or self.horizon == "next" or record.shuffled(state.record):
+            return False
+        if self.horizon == "later":
+            return not waits(state)
+        seen = int(state.buffer.seen.sum())
+        return rows > 1 and _LONG <= seen < rows * _MANY
+
+    def _near(self) -> tuple[Method, State]:
+        """Return the state of the stream, which may be that of the rows that wait, and its method."""
         cell = self._learned
         state = cell.state
         method = self._method(state)
@@ -254,6 +282,28 @@ class Scorer(ClassifierMixin, BaseEstimator):
             history[name] = column
         return history
 
+    @property
+    def auc_by_age_(self) -> Floats:
+        """How well rows are ranked by how much later than the last row learned they come.
+
+        An array with a line for each age: rows between, AUC and its standard error. The first is that of
+        the next block, the others those of rows up to an eighth, a fourth and half of the stream later. They
+        are measured when they are asked for, from a sample of all rows: what was learned of the first half,
+        three quarters and seven eighths ranks the rows that came after.
+        """
+        self._fitted("auc_by_age_")
+        cell = self._learned
+        if cell.state.memory is None:
+            raise AttributeError(
+                f"This {type(self).__name__} has no auc_by_age_: it keeps no rows, as C is a number."
+            )
+        key, known = (cell, cell.turn), self._own.by_age
+        if known is None or known[0] != key:
+            from cbrank.learning.later import by_age  # noqa: PLC0415 (few ask for it)
+
+            self._own.by_age = known = key, by_age(*self._near())
+        return np.array(known[1])
+
     # Scores and probabilities ----------------------------------------------------------------------
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
@@ -270,8 +320,8 @@ class Scorer(ClassifierMixin, BaseEstimator):
             The scores.
         """
         check_is_fitted(self)
-        method, state = self._now()
         rows = self._check_rows(X, reset=False)
+        method, state = self._now(rows.shape[0])
         return self._scores(rows, state, method) + self._intercept_now(method, state)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -318,8 +368,9 @@ class Scorer(ClassifierMixin, BaseEstimator):
         if self.say_at_once("probabilities", X, found):
             return found
         check_is_fitted(self)
-        method, state = self._now()
-        scores = self._scores(self._check_rows(X, reset=False), state, method)
+        rows = self._check_rows(X, reset=False)
+        method, state = self._now(rows.shape[0])
+        scores = self._scores(rows, state, method)
         anchor = self._served_of(method, state).anchor
         return kernels.calibration.probabilities(served.log_odds(state, anchor, scores))
 

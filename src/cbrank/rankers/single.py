@@ -57,11 +57,17 @@ def learn_one(self: _Self, x: Any, y: Any, classes: ArrayLike | None = None) -> 
     if not self.__sklearn_is_fitted__() or waits(self._learned.state):
         return self.partial_fit(checks.as_one_row(x, tables=self.TAKES_TABLES), [y], classes)
     with self._own.lock:
-        if classes is not None:
+        if classes is not None and not _are_known(self, classes):
             self._check_unchanged(classes)
         if not self.learn_at_once(x, y):
             self.learn_row(self._check_row(x), self.encode_label(y))
     return self
+
+
+def _are_known(ranker: Any, classes: Any) -> bool:
+    """Say whether these are plainly the labels of the first call."""
+    given = classes.tolist() if type(classes) is _Array else classes
+    return type(given) in {list, tuple} and [*given] == [*ranker._label_of]
 
 
 def encode_label(ranker: Any, y: Any) -> int:
@@ -287,10 +293,16 @@ def learn(ranker: Any, x: Any, y: Any) -> bool:
     if session.inverse is not None:
         with np.errstate(over="ignore"):
             session.row *= session.inverse
+    block = None if state.memory is None else state.memory.block
     try:
+        if block is not None:
+            weights = known.weights[label : label + 1]
+            block.add(np.array(x, _FLOAT, ndmin=2), _ONE_LABEL[label], weights)
         done = kernels.one_row.learn(session.learn, label, False)
         if done == _LAST:
             _learn_last(ranker, state, session.learn, label)
+        elif done == _REFUSED and block is not None:
+            block.drop_last()
         return done != _REFUSED
     finally:
         cell.turn += 1
@@ -318,7 +330,7 @@ def say(ranker: Any, what: str, X: Any, out: NDArray[np.float64]) -> bool:
     if "feature_names_in_" in held or "_learned" not in held:
         return False
     state = ranker._learned.state
-    if waits(state):
+    if waits(state) or ranker._ranks_late_rows(state, 1):
         return False
     if session is None or session.state is not state or not _serves(session, held):
         session = _renewed(ranker, state)

@@ -43,7 +43,7 @@ _BLOCK = 2**16  # numbers that are looked at together
 
 
 # What of a state is not its front's, and the parts of fronts.
-_FRONT_PARTS = "front", "encoder", "rows", "waiting", "evidence"
+_FRONT_PARTS = "front", "encoder", "rows", "waiting", "evidence", "memory"
 
 
 def by_part(arrays: Arrays) -> dict[str, Arrays]:

@@ -101,7 +101,6 @@ def _with_all_features(
         encoder=encoder,
         stages=max(state.front.stages for state in every),
         evidence=_evidence(states, begun),
-        pending=(),
         encoded=(),
     )
     pairs = zip(every, places, strict=True)

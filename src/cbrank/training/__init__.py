@@ -2,6 +2,7 @@
 
 * ``model``: ranker, scaler and columns in one model file
 * ``run``: passes over files
+* ``ages``: how long a model keeps
 * ``order``: whether rows are sorted by label; ``shuffling``: rows in random order
 * ``checkpoint``: where a run stopped; ``file_lock``: one process at a time
 """

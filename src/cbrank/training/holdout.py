@@ -13,26 +13,33 @@ _APART = 1  # beside a seed, for draws that are not those of the order of rows
 
 
 class Holdout(NamedTuple):
-    """A random share of the rows of a stream: those that are never learned from.
+    """A share of the rows of a stream that is never learned from: random rows, or the last ones.
 
     Parameters
     ----------
     share : float
         The share, between 0 and 1.
     seed : int
-        What the choice depends on, beside a row's number.
+        What the choice of random rows depends on, beside a row's number.
+    begin : int, optional
+        The number of the first of the last rows; if None, random rows are kept apart.
 
     Examples
     --------
     >>> Holdout(0.5, seed=0).mask(2, 3)
     array([False, False,  True])
+    >>> Holdout(0.5, 0, first_of_last(0.5, 8)).mask(2, 3)
+    array([False, False,  True])
     """
 
     share: float
     seed: int
+    begin: int | None = None
 
     def mask(self, first: int, count: int) -> NDArray[np.bool_]:
         """Return which of so many rows from a row on are kept apart."""
+        if self.begin is not None:
+            return np.arange(first, first + count) >= self.begin
         source = np.random.PCG64((self.seed, _APART))
         source.advance(first)
         return np.random.Generator(source).random(count) < self.share
@@ -53,3 +60,8 @@ class Holdout(NamedTuple):
                 part = self.parted(chunk, held=True)
                 if part.y is not None and len(part.y):
                     yield part
+
+
+def first_of_last(share: float, rows: int) -> int:
+    """Return the number of the first row of the last share of so many rows."""
+    return rows - int(share * rows + 0.5)

@@ -261,6 +261,21 @@ class Model:
         else:
             self.ranker.partial_fit(X, classes[y], classes=classes)
 
+    def for_later(self) -> Self:
+        """Let a model that was learned in order rank rows that come much later, as `fit` does.
+
+        What follows a stream, such as an update, does without: it changes the ranker's parameter `horizon`
+        where that is "auto".
+
+        Returns
+        -------
+        Model
+            The model itself.
+        """
+        self.ranker.rank_later_rows()
+        _fit_together(self.ranker, self.columns)  # other columns may be needed
+        return self
+
     def takes_tables(self) -> bool:
         """Say whether rows are tables as they come.
 

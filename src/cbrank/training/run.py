@@ -12,11 +12,12 @@ from cbrank.features.table import Table
 from cbrank.streams import Chunk, FileMark, Position, Stream, open_stream
 from cbrank.streams.position import MOST_FILES
 from cbrank.training.checkpoint import Checkpoint, Progress
-from cbrank.training.holdout import Holdout
+from cbrank.training.holdout import Holdout, first_of_last
 from cbrank.training.misfits import Misfits
 from cbrank.training.model import Model, refuse_too_wide
 from cbrank.training.order import fall_in_words
 from cbrank.training.shuffling import Buckets
+from cbrank.training.survey import count_rows
 
 
 class NotWrittenError(OSError):
@@ -46,6 +47,8 @@ class Run:
         The seed of that order and of the choice of rows that are held out.
     holdout : float, optional
         The share of rows that are never learned from, but read again by `held_out`.
+    last : bool, default=False
+        Whether that is the last share of the rows; else a random one. Rows are counted first.
     strict : bool, default=False
         Whether a word in a column of numbers or dates is an error; else it is a gap, and counted.
     widest : int, optional
@@ -82,6 +85,7 @@ class Run:
         shuffle: bool = False,
         seed: int = 0,
         holdout: float | None = None,
+        last: bool = False,
         strict: bool = False,
         widest: int | None = None,
         checkpoint: Checkpoint | None = None,
@@ -89,7 +93,7 @@ class Run:
     ) -> None:
         self.model, self.paths, self.passes = model, paths, passes
         self.shuffle, self.seed = shuffle, seed
-        self.holdout = None if holdout is None else Holdout(holdout, seed)
+        self.holdout, self.last = None if holdout is None else Holdout(holdout, seed), last
         self.strict, self.misfits = strict, Misfits()
         self.progress = progress or Progress(None, 0, 0, 0, *_measured(model))
         self.checkpoint, self.widest, self.reading = checkpoint, widest, reading
@@ -109,6 +113,10 @@ class Run:
         """Learn chunk by chunk, and yield the stream after each."""
         if self.progress.position is None:
             self.keep()  # an update's first checkpoint says with which model it began
+        if self.holdout and self.last:
+            self._count()
+            if self.stopped:  # and it is not known which rows are the last ones
+                return
         while self.progress.passes < self.passes:
             with self._open() as stream:
                 yield from self._learned(stream)
@@ -235,18 +243,37 @@ class Run:
         if start and self.shuffle:  # all rows are read again, and those learned left out
             start = Position(start.files)
         stream = open_stream(self.paths, columns=self.model.columns, start=start, **self.reading)
-        for file in stream.position.files:
-            if (self.passes > 1 or self.holdout) and file.size is None:
-                what = "in several passes" if self.passes > 1 else "again for the rows held out"
-                raise ValueError(f"{file.name} can be read once, not {what}.")
+        self._refuse_pipes(stream)
         if self.checkpoint and len(stream.position.files) > MOST_FILES:
             raise ValueError(
                 f"A checkpoint knows of up to {MOST_FILES:,} files: join some of them."
             )
+        self._follow(stream)
+        return stream
+
+    def _count(self) -> None:
+        """Find out which rows are the last ones."""
+        assert self.holdout
+
+        def opened(stream: Stream) -> None:
+            self._refuse_pipes(stream)
+            self._follow(stream)
+
+        rows = count_rows(self.paths, self.model.columns, self.reading, opened)
+        begin = first_of_last(self.holdout.share, rows)
+        self.holdout = self.holdout._replace(begin=begin)
+
+    def _follow(self, stream: Stream) -> None:
+        """Have `stop` stop this stream."""
         self._stream = stream
         if self.stopped:
             stream.stop()
-        return stream
+
+    def _refuse_pipes(self, stream: Stream) -> None:
+        for file in stream.position.files:
+            if (self.passes > 1 or self.holdout) and file.size is None:
+                what = "in several passes" if self.passes > 1 else "again for the rows held out"
+                raise ValueError(f"{file.name} can be read once, not {what}.")
 
     def _learned(self, stream: Stream) -> Iterator[Stream]:
         for chunk in self._shuffled(stream) if self.shuffle else self._read(stream):
