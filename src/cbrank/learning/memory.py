@@ -24,6 +24,7 @@ MOST_ROWS = 2**14
 MOST_BYTES = 2**24  # of these rows, 16 MiB
 _NO_LIMIT = np.iinfo(np.uint64).max
 _LOOSE = 1024  # rows that may wait for the sample to be drawn anew, and a fourth of it
+_LONGEST = 1024  # rows of a block
 _OF_WORD = 12  # bytes of a word, beside its characters
 _FIELDS = "labels", "weights", "numbers", "keys"
 
@@ -270,7 +271,7 @@ def from_arrays(
         and np.isfinite(weights).all()
         and (weights > 0.0).all()
         and (np.diff(numbers) >= 0).all()
-        and numbers.size
+        and 0 < numbers.size <= MOST_ROWS + _LONGEST
         and numbers[0] >= 0
         and numbers[-1] < begun + filled
     ):
