@@ -17,6 +17,8 @@ import llvmlite.binding as llvm
 import numba
 from numba.core import config, event
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.core.runtime.nrt import rtsys
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -32,6 +34,39 @@ _OPTIONS: dict[str, Any] = {
 }
 
 
+class _InnerCode(JITCodeLibrary):
+    """The code of a function that kernels call: optimised in full only as a part of each kernel.
+
+    Numba optimises every function by itself, and once more with each function that it is linked into. That makes a
+    first fit longer, and the copies in kernels, optimised again and again, are longer and slower than those that
+    were optimised once.
+    """
+
+    def _optimize_final_module(self) -> None:
+        codegen = self._codegen
+        try:
+            passes, builder = codegen._module_pass_manager(
+                loop_vectorize=codegen._loopvect,
+                slp_vectorize=False,
+                opt=codegen._opt_level,
+                cost="cheap",
+            )
+        except (AttributeError, TypeError):  # another version of Numba
+            super()._optimize_final_module()
+        else:
+            passes.run(self._final_module, builder)
+
+
+class _InnerCompiler(Compiler):
+    """Compiles a function that kernels call."""
+
+    def compile_extra(self, func: Any) -> Any:
+        if self.state.library is None:
+            self.state.library = _InnerCode(self.state.targetctx.codegen(), func.__qualname__)
+            self.state.library.enable_object_caching()
+        return super().compile_extra(func)
+
+
 def allocating_jit(function: Function, **others: Any) -> Function:
     """Compile a function that kernels call, and that makes or returns arrays.
 
@@ -40,7 +75,8 @@ def allocating_jit(function: Function, **others: Any) -> Function:
     """
     private = function.__name__.startswith("_") or "._" in function.__module__
     wrappers = {"no_cfunc_wrapper": True, "no_cpython_wrapper": private}
-    options = _OPTIONS | wrappers | {"_nrt": True, "forceinline": False} | others
+    inner = {"_nrt": True, "forceinline": False, "pipeline_class": _InnerCompiler}
+    options = _OPTIONS | wrappers | inner | others
     return numba.njit(**options)(function)  # type: ignore[no-any-return]
 
 
@@ -72,7 +108,8 @@ def exact_kernel(function: Function) -> Function:
 
 def kernel(function: Function, **others: Any) -> Function:
     """Compile an entry point at its first call, and keep its machine code on disk if possible."""
-    compiled = allocating_jit(function, no_cpython_wrapper=False, **others)
+    kept = {"no_cpython_wrapper": False, "pipeline_class": Compiler}
+    compiled = allocating_jit(function, **(kept | others))
     if not config.DISABLE_JIT:  # type: ignore[attr-defined]
         try:
             compiled._cache = _KernelCache(function)  # type: ignore[attr-defined]
