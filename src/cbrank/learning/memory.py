@@ -7,6 +7,7 @@ A `position` is that of a record: rows of all blocks that ended, and of the one 
 """
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,12 +46,15 @@ class Rows(NamedTuple):
 
 
 class Block:
-    """The rows of the block, in the parts in which they came; parts are added in place."""
+    """The rows of the block, in the parts in which they came; parts are added in place.
+
+    A part is some rows, or a single one: its values, its label and its weight.
+    """
 
     __slots__ = ("count", "parts")
 
     def __init__(self, parts: Sequence[tuple[Any, Counts, Floats]] = ()) -> None:
-        self.parts = [*parts]
+        self.parts: list[tuple[Any, Any, Any]] = [*parts]
         self.count = sum(labels.size for _, labels, _ in parts)
 
     def add(self, X: Any, labels: Counts, weights: Floats) -> None:
@@ -58,9 +62,15 @@ class Block:
         self.parts.append((X, labels, weights))
         self.count += labels.size
 
-    def drop_last(self) -> None:
-        """Take back the part that was added last."""
-        self.count -= self.parts.pop()[1].size
+    def add_row(self, x: Floats, label: int, weight: float) -> None:
+        """Add a row that is about to be learned."""
+        self.parts.append((x, label, weight))
+        self.count += 1
+
+    def drop_row(self) -> None:
+        """Take back the row that was added last."""
+        self.parts.pop()
+        self.count -= 1
 
     def learned(self, rows: int) -> "Block":
         """Return the block without rows that an interrupt kept from being learned."""
@@ -76,7 +86,11 @@ class Block:
 
     def whole(self) -> tuple[Any, Counts, Floats]:
         """Return all rows as one part."""
-        X, labels, weights = zip(*self.parts, strict=True)
+        parts = list[tuple[Any, ...]]()
+        for single, group in groupby(self.parts, lambda part: type(part[1]) is int):
+            some = [*group]
+            parts += [tuple(map(np.array, zip(*some, strict=True)))] if single else some
+        X, labels, weights = zip(*parts, strict=True)
         return stacked(X), np.concatenate(labels), np.concatenate(weights)
 
 

@@ -296,13 +296,12 @@ def learn(ranker: Any, x: Any, y: Any) -> bool:
     block = None if state.memory is None else state.memory.block
     try:
         if block is not None:
-            weights = known.weights[label : label + 1]
-            block.add(np.array(x, _FLOAT, ndmin=2), _ONE_LABEL[label], weights)
+            block.add_row(x.astype(_FLOAT), label, known.weights[label])
         done = kernels.one_row.learn(session.learn, label, False)
         if done == _LAST:
             _learn_last(ranker, state, session.learn, label)
         elif done == _REFUSED and block is not None:
-            block.drop_last()
+            block.drop_row()
         return done != _REFUSED
     finally:
         cell.turn += 1
