@@ -12,7 +12,7 @@ from cbrank.learning import blocks
 from cbrank.learning.method import Method
 from cbrank.learning.state import Batch, Cell, State, begin
 
-FEW = 2048  # rows that are learned in several orders
+FEW = 2048  # rows that are learned in several orders (docs/_orders_table.md)
 _TWICE = 2  # four orders: twice the mean of two
 
 
