@@ -93,7 +93,7 @@ bench: $(VENV)/.bench  ## Measure speed and AUC beside scikit-learn, River, Vowp
 streams: $(VENV)/.bench  ## Rank real streams row by row beside River, scikit-learn and Vowpal Wabbit (15 minutes)
 	@$(BIN)/python -m benchmarks.streams $(STREAMS)
 
-beyond: $(VENV)/.bench  ## Set curves and crosses beside LightGBM, EBM and others (an hour, and some hours for EBM)
+beyond: $(VENV)/.bench  ## Set curves beside LightGBM, EBM and others (an hour, and some hours for EBM)
 	@$(BIN)/python -m benchmarks.beyond $(BEYOND)
 
 serving: $(VENV)/.bench  ## Set the server beside one that only echoes (10 minutes)

@@ -20,7 +20,7 @@ from benchmarks.streams.learners import METHODS as FORETELLING
 _STREAMS = ("elec", "weather")
 _FORETELLING = ("cbr-row", "cbr", "river-lr", "vw")
 _TABLE = "adult"
-_FITTED = ("curves", "crosses", "lightgbm", "river-arf", "vw-pairs")
+_FITTED = ("curves", "lightgbm", "river-arf", "vw-pairs")
 _SERVED = "german-lines"
 _SERVICE = ("msgspec", "httptools", "starlette", "uvicorn", "prometheus_client")
 

@@ -17,7 +17,7 @@ from cbrank import AdditiveRanker, datasets
 
 SETS = {"svmguide3": 1243, "magic04": 1500}
 REFITS = 5
-SETTINGS = {"as it comes": {}, "no crosses, C = 2^-7": {"crosses": 0, "C": 2.0**-7}}
+SETTINGS = {"as it comes": {}, "C = 2^-7": {"C": 2.0**-7}}
 
 
 def curves(ranker, X, grids):

@@ -3,7 +3,7 @@
     python docs/measure_buffers.py > docs/_buffers_table.md
 
 For sets in random order, of which some have had most positive rows left out, the AUC on 50,000 rows after a
-`fit` of as many as 100,000, once with curves and crosses; for streams, the mean AUC of windows of 1,000 rows that
+`fit` of as many as 100,000, once with curves; for streams, the mean AUC of windows of 1,000 rows that
 were scored before they were learned from, the first quarter left out.
 """
 
@@ -103,7 +103,7 @@ def in_time(name, rule):
 def print_buffers(parallel):
     """Print the table."""
     names = [name if share is None else f"{name}, {share:.1%} positive" for name, share in MIXED]
-    names += ["covtype, curves and crosses", *(f"{name}, in time" for name in IN_TIME)]
+    names += ["covtype, curves", *(f"{name}, in time" for name in IN_TIME)]
     print("| rows kept | " + " | ".join(names) + " |")
     print("|---" * (len(names) + 1) + "|")
     for words, rule in BUFFERS.items():
@@ -119,7 +119,7 @@ def main():
     with Parallel(n_jobs=-1) as parallel, np.errstate(all="ignore"):
         print_buffers(parallel)
     print(
-        f"\ncbrank {cbrank.__version__}, NumPy {np.__version__}; mixed streams: mean of {SEEDS} orders, one of curves and crosses."
+        f"\ncbrank {cbrank.__version__}, NumPy {np.__version__}; mixed streams: mean of {SEEDS} orders, one of curves."
     )
 
 

@@ -1,8 +1,7 @@
-"""Print what other curves and crosses would do (docs/defaults.md), and why some sets are lost (docs/beyond.md).
+"""Print what other curves would do (docs/defaults.md), and why some sets are lost (docs/beyond.md).
 
     python docs/measure_curves.py > docs/_curves_table.md
     python docs/measure_curves.py reasons > docs/_reasons_table.md
-    python docs/measure_curves.py rows > docs/_rows_table.md
 
 `CBRANK_DATA` names the folder of the data sets and of ``tables/``. One pass over 80% of at most 3,000 rows
 of a set, AUC on the rest. Constants were chosen by splits 0 to 4 of `CHOSEN_BY`, each by some of its sets and with
@@ -28,8 +27,7 @@ from sklearn.metrics import roc_auc_score
 
 import cbrank
 from cbrank import AdditiveRanker
-from cbrank.features import crosses, curves
-from cbrank.learning import tables
+from cbrank.features import curves
 
 ROWS = 3000
 SPLITS = 5
@@ -68,26 +66,12 @@ def equal_steps(pieces):
 
 
 # Parameters, and names in modules with other values.
-CURVES_ALONE = {"crosses": 0}
-OF_CURVES = {
-    "curves as they are": (CURVES_ALONE, []),
-    "knots at equal steps": (CURVES_ALONE, [(curves, "_levels", equal_steps)]),
-    "4 pieces, not 8": (CURVES_ALONE | {"pieces": 4}, []),
-    "16 pieces": (CURVES_ALONE | {"pieces": 16}, []),
+VARIANTS = {
+    "curves as they are": ({}, []),
+    "knots at equal steps": ({}, [(curves, "_levels", equal_steps)]),
+    "4 pieces, not 8": ({"pieces": 4}, []),
+    "16 pieces": ({"pieces": 16}, []),
 }
-OF_CROSSES = {
-    "crosses as they are": ({}, []),
-    "no crosses": ({"crosses": 0}, []),
-    "4 coarse pieces, not 3": ({}, [(crosses, "COARSE", 4)]),
-    "least evidence 3, not 0": ({}, [(crosses, "_LEAST_EVIDENCE", 3.0)]),
-    "few pairs by evidence, too": ({}, [(crosses, "_FEW_PAIRS", 0)]),
-}
-AFTER_MANY = {
-    "512 features": ({}, [(tables, "_ROOMS", (512,) * 4)]),
-    "1,024 after 32,768 rows": ({}, []),
-    "the same with variance 1, not 0.1": ({}, [(tables, "_LATE", 1.0)]),
-}
-LEAST_ROWS = 641  # of a set: with fewer there are none after 512, when crosses are chosen
 
 
 # Data ---------------------------------------------------------------------------------------------
@@ -121,12 +105,12 @@ def split(X, y, run, most=ROWS):
     return rows[order[:cut]], y[order[:cut]], rows[order[cut:]], y[order[cut:]]
 
 
-# Other curves and crosses -------------------------------------------------------------------------
+# Other curves -------------------------------------------------------------------------
 
 
-def measure(X, y, run, variant, most=ROWS):
+def measure(X, y, run, variant):
     parameters, changes = variant
-    train, labels, test, truth = split(X, y, run, most)
+    train, labels, test, truth = split(X, y, run)
     with ExitStack() as stack:
         for module, name, value in changes:
             stack.enter_context(patch.object(module, name, value))
@@ -136,39 +120,34 @@ def measure(X, y, run, variant, most=ROWS):
         return roc_auc_score(truth, ranker.decision_function(test)), seconds
 
 
-def measured(names, first, variants):
+def measured(names, first):
     """Return of each set AUC and seconds, of each variant the mean over splits."""
     found = {}
     for name in names:
         X, y = load(name)
         runs = range(first, first + (FEW_SPLITS if name in SLOW else SPLITS))
         found[name] = np.array(
-            [np.mean([measure(X, y, run, each) for run in runs], axis=0) for each in variants]
+            [
+                np.mean([measure(X, y, run, each) for run in runs], axis=0)
+                for each in VARIANTS.values()
+            ]
         )
         print(name, first, np.round(found[name].T, 4), file=sys.stderr)
     return found
 
 
-def columns_of(variants, least_rows):
+def columns_of_sets():
     """Return the results of the three columns of the table, by set."""
-    chosen_by, others = (
-        [name for name in names if len(load(name)[1]) >= least_rows]
-        for names in (CHOSEN_BY, OTHERS)
-    )
-    return [
-        measured(chosen_by, 0, variants.values()),
-        measured(chosen_by, SPLITS, variants.values()),
-        measured(others, 0, variants.values()),
-    ]
+    return [measured(CHOSEN_BY, 0), measured(CHOSEN_BY, SPLITS), measured(OTHERS, 0)]
 
 
-def print_variants(variants, columns):
+def print_variants(columns):
     heads = ("splits they were chosen by", "other splits of these sets", "other sets")
     counts = [f"{head} ({len(column)})" for head, column in zip(heads, columns, strict=True)]
     print(f"|  | {' | '.join(counts)} | time |\n|:--|--:|--:|--:|--:|")
     every = [np.array([*column.values()]) for column in columns]  # (sets, variants, 2)
     seconds = sum(each[:, :, 1].sum(axis=0) for each in every)
-    for at, name in enumerate(variants):
+    for at, name in enumerate(VARIANTS):
         cells = [
             f"{each[:, 0, 0].mean():.4f}" if at == 0 else difference(each[:, at, 0] - each[:, 0, 0])
             for each in every
@@ -180,9 +159,9 @@ def difference(gaps):
     return f"{gaps.mean():+.4f} ± {gaps.std(ddof=1) / np.sqrt(len(gaps)):.4f}"
 
 
-def print_sets(variants, columns):
+def print_sets(columns):
     """Print the differences of each set, over all its splits."""
-    names = [*variants]
+    names = [*VARIANTS]
     print(f"| | {' | '.join(names)} |\n|:--{'|--:' * len(names)}|")
     for set_name in [*columns[0], *columns[2]]:
         parts = [column[set_name][:, 0] for column in columns if set_name in column]
@@ -192,22 +171,10 @@ def print_sets(variants, columns):
 
 
 def print_curves():
-    for variants, least_rows in ((OF_CURVES, 1), (OF_CROSSES, LEAST_ROWS)):
-        columns = columns_of(variants, least_rows)
-        print_variants(variants, columns)
-        print()
-        print_sets(variants, columns)
-        print()
-
-
-def print_rows():
-    """Print what crosses chosen after many rows are worth, soon after and later."""
-    X, y = load("covtype")
-    print(f"| covtype, rows learned | {' | '.join(AFTER_MANY)} |\n|--:|--:|--:|--:|")
-    for most in (43_000, 100_000):
-        found = [measure(X, y, 1, each, most) for each in AFTER_MANY.values()]
-        cells = [f"{auc:.4f}, {seconds:.0f} s" for auc, seconds in found]
-        print(f"| {most * 4 // 5:,} | {' | '.join(cells)} |", flush=True)
+    columns = columns_of_sets()
+    print_variants(columns)
+    print()
+    print_sets(columns)
 
 
 # Why some sets are lost ---------------------------------------------------------------------------
@@ -240,7 +207,7 @@ def aucs(truth, *scores):
 
 
 def print_reasons():
-    print("| | curves and crosses | HistGradientBoosting |\n|:--|--:|--:|")
+    print("| | curves | HistGradientBoosting |\n|:--|--:|--:|")
 
     def line(name, values):
         ours, trees = np.mean(values, axis=0)
@@ -283,7 +250,7 @@ def print_reasons():
 
 
 def main():
-    {"reasons": print_reasons, "rows": print_rows}.get("".join(sys.argv[1:]), print_curves)()
+    {"reasons": print_reasons}.get("".join(sys.argv[1:]), print_curves)()
     print(
         f"\ncbrank {cbrank.__version__}, NumPy {np.__version__}, scikit-learn {sklearn.__version__}."
     )

@@ -3,8 +3,8 @@
     python docs/measure_honest.py > docs/_honest_table.md
 
 Noise: 4,000 rows of normal columns, 10% positive, or labels that come in runs of 50 rows on average, 30%
-of them positive; 20 streams each. Tables of noise: the same with `AdditiveRanker`, whose crosses are
-chosen by the rows that it learns from; 40 streams, and 3,000 fresh rows. Data sets: one pass over 80% of at most 8,000 rows, raw columns, ten
+of them positive; 20 streams each. Tables of noise: the same with `AdditiveRanker`;
+40 streams, and 3,000 fresh rows. Data sets: one pass over 80% of at most 8,000 rows, raw columns, ten
 random splits; rows of the other 20% test. The adult table (its words one-hot) is read from the folder
 `tables` of CBRANK_DATA if it is there. The expected calibration error is over 15 groups of equally many
 rows of all splits together: part of it is chance, as the column for logistic regression shows.
@@ -100,18 +100,18 @@ def noise_in_tables(columns, in_runs, number):
     fresh, labels = table_of(random, 3000, *columns), labels_of(random, 3000, False)
     auc = roc_auc_score(labels, ranker.decision_function(fresh))
     spread = ranker.predict_proba(fresh)[:, 1].std()
-    return ranker.progressive_auc_, (high - low) / 3.92, auc, spread, len(ranker.encoder_.crosses_)
+    return ranker.progressive_auc_, (high - low) / 3.92, auc, spread
 
 
 def noise_in_tables_table():
     print(
         "\n| tables of noise | labels | progressive AUC | its error, all streams, in standard errors | "
-        "largest error of one stream | AUC of fresh rows | spread of probabilities | crosses |"
+        "largest error of one stream | AUC of fresh rows | spread of probabilities |"
     )
-    print("|---" * 8 + "|")
+    print("|---" * 7 + "|")
     for what, columns in TABLES.items():
         for in_runs in (False, True):
-            auc, error, fresh, spread, crosses = np.array(
+            auc, error, fresh, spread = np.array(
                 Parallel(-1)(
                     delayed(noise_in_tables)(columns, in_runs, number)
                     for number in range(2 * STREAMS)
@@ -121,7 +121,7 @@ def noise_in_tables_table():
             print(
                 f"| {what} | {'in runs' if in_runs else 'independent'} | {auc.mean():.4f} | "
                 f"{z.sum() / np.sqrt(len(z)):+.1f} | {np.abs(z).max():.1f} | {fresh.mean():.4f} | "
-                f"{spread.mean():.3f} | {crosses.mean():.0f} |",
+                f"{spread.mean():.3f} |",
                 flush=True,
             )
 

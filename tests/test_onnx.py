@@ -133,14 +133,10 @@ def test_free_text_is_refused():
     "parameters",
     [
         {},
-        {"C": 0.1, "crosses": 64},
+        {"C": 0.1},
         {"covariance": "diagonal"},
-        {
-            "crosses": [("unit", "flag"), (6, 2)],
-            "kinds": {"few": "word"},
-            "class_weight": "balanced",
-        },
-        {"crosses": [("word", "few"), ("late", "gaps")], "operating_point": "accuracy"},
+        {"kinds": {"few": "word"}, "class_weight": "balanced"},
+        {"operating_point": "accuracy"},
     ],
 )
 def test_all_that_comes_in_tables(parameters):
@@ -151,7 +147,6 @@ def test_all_that_comes_in_tables(parameters):
         ranker.partial_fit(part(X, slice(before, end)), y[before:end], classes=[0, 1])
         model = check(ranker, X)
     assert {port["kind"] for port in columns_of(model)} == {"number", "word", "time"}
-    assert len(ranker.encoder_.crosses()) > 0
     late, _ = table(500, seed=1)
     late["unit"][:4] = [np.inf, -np.inf, 1.7e308, 5e-324]
     late["word"][:4] = ["never met", "?", "N/A", None]
@@ -247,14 +242,14 @@ def test_values_that_stand_apart():
     scores(ranker, [-999.0, 1e6, -998.9, np.nan, 0.5, np.inf, -np.inf])
 
 
-def test_a_column_of_numbers_that_was_crossed_and_became_words():
+def test_a_column_of_numbers_that_became_words():
     random = np.random.RandomState(0)
     numbers = random.standard_normal(1000)
     words = random.choice(["low", "high", "7"], 3000)
     cells = np.array([*numbers.tolist(), *words], object)
     X = {"c": cells, "d": random.randint(0, 2, 4000)}
     y = random.random_sample(4000) < 0.5
-    ranker = AdditiveRanker(crosses=[("c", "d")], random_state=0)
+    ranker = AdditiveRanker(random_state=0)
     ranker.partial_fit(part(X, slice(1000)), y[:1000])
     assert ranker.encoder_.kinds_["c"] == "number"
     ranker.partial_fit(part(X, slice(1000, None)), y[1000:])

@@ -73,7 +73,7 @@ def process(code_or_module, *arguments, **environment):
     )  # fmt: skip
 
 
-COMPILED_NAMES = {"encoding.encode", "encoding.multiply", "window_auc.slide"}
+COMPILED_NAMES = {"encoding.encode", "window_auc.slide"}
 
 
 @pytest.mark.slow

@@ -260,7 +260,7 @@ def _boosted(name: str, title: str, columns_a_tree: str) -> Method:
 _PAIRS = "-q ::"
 METHODS = [
     Method("line", "line", "cbrank", Line, 100, stream=streams.CBR),
-    _ours("curves", "curves", 300, crosses=0),
+    _ours("curves", "curves", 300),
     _ours("crosses", "curves and crosses", 1000),
     _trees("lightgbm", "LightGBM", _lightgbm, 50, _LIGHTGBM),
     _trees("hgb", "HistGradientBoosting", _hist_gradient_boosting, 100, {}),

@@ -36,7 +36,7 @@ plt.show()
 
 figure, axes = plt.subplots(1, 2, sharey=True)
 for rows, panel in zip((100, 768), axes, strict=True):
-    some = AdditiveRanker(C=0.01, crosses=0, random_state=0).fit(frame[:rows], y[:rows])
+    some = AdditiveRanker(C=0.01, random_state=0).fit(frame[:rows], y[:rows])
     grid, effect, deviation = some.curve("glucose")
     panel.fill_between(grid, effect - 1.96 * deviation, effect + 1.96 * deviation, alpha=0.25)
     panel.plot(grid, effect)

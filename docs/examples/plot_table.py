@@ -42,7 +42,7 @@ print(f"AUC {ranker.score(frame[2000:], left[2000:]):.3f}")
 # %%
 # What columns do
 # ---------------
-# Numbers are curves, words bars, crosses maps. What gaps add is drawn right of a curve.
+# Numbers are curves, words bars. What gaps add is drawn right of a curve.
 
 CurvesDisplay.from_estimator(ranker, n=6)
 plt.show()

@@ -280,7 +280,7 @@ def eta(of: str) -> Parameter:
 # a number for C, the paper's algorithm, it begins with the second.
 BUFFER_SIZES = ((0, 0, 200), (1024, 0, 50))
 # If things stay the same, and with up to so many weights that are not zero. With more it takes more rows, in
-# proportion to the entries of Sigma: curves and crosses of 54 columns, a thousand weights, lost 0.01 of AUC
+# proportion to the entries of Sigma: 54 columns with a thousand weights in all lost 0.01 of AUC
 # with as many rows as lines. Sweeps take eight rows at a time: 8 take a fifth less time than 10.
 IF_STEADY = ((4096, 256, 16), (8192, 512, 8), (32768, 2048, 5))
 _WEIGHTS = 64
@@ -430,14 +430,6 @@ _WIDE_COVARIANCE = Parameter(
 ENCODING: Table = (
     Parameter("pieces", (COUNT,), 8, "Pieces of the curve of a column of numbers."),
     Parameter(
-        "crosses",
-        (Number(int, 0, closed="left"), Other("list of pairs of columns", list), "auto"),
-        "auto",
-        "Most features of crosses, or the pairs of columns to be crossed. "
-        'With "auto" there are up to 512 features, after 32,768 rows 1,024, of the pairs that the '
-        "rows so far speak for.",
-    ),
-    Parameter(
         "kinds",
         (Other("dict", dict), None),
         None,
@@ -453,7 +445,16 @@ ENCODING: Table = (
         "32.",
     ),
 )
+TREES = Parameter(
+    "trees",
+    (Number(int, 0, closed="left"), "auto"),
+    "auto",
+    "Boosted trees whose leaves are learned beside the curves; 0 for none. With \"auto\" they are 100, or 300 "
+    'randomised ones where `fit` has few rows, and none where C is a number.',
+    option_help="Trees beside the curves; 0 for none.",
+)
+OF_TABLES: Table = (ENCODING[0], TREES, *ENCODING[1:])
 ADDITIVE: Table = (
-    *ENCODING,
+    *OF_TABLES,
     *(_WIDE_COVARIANCE if parameter.name == "covariance" else parameter for parameter in CBR),
 )

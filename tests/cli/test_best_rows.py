@@ -138,14 +138,10 @@ def test_reasons_have_the_columns_and_cells_of_the_row(tmp_path):
     out, err = call("score", "people.model", tmp_path / "rows.csv", "--explain", 99, "--json")
     assert err == f"Note: {tmp_path / 'rows.csv'} has no column 'name', so its rows have no ids.\n"
     (row,) = map(json.loads, out.splitlines())
-    values = {why["column"]: why["value"] for why in row["why"] if " x " not in why["column"]}
+    values = {why["column"]: why["value"] for why in row["why"]}
     assert values == {"age": 61.5, "hours": None, "job": "exec", "land": None} | (
         {"gain": 0.0} if "gain" in values else {}
     )
-    crosses = [why for why in row["why"] if " x " in why["column"]]
-    cells = {"age": 61.5, "gain": 0.0, "hours": None, "job": "exec", "land": None}
-    for cross in crosses:
-        assert cross["value"] == [cells[name] for name in cross["column"].split(" x ")]
 
 
 def test_reasons_in_words_are_those_of_json():

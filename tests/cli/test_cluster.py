@@ -216,7 +216,7 @@ def test_tables_as_they_come_are_ranked_as_in_one_process(tables, address):
 def test_options_of_tables_work_on_a_cluster(tables, address):
     out, err = call(
         *tables, "--positive", "poor", "--as", "gain=drop", "--na", "farm", "--columns", "c.toml",
-        "--shape", "curves", "--passes", "2", "--holdout", "20%", "--json",
+        "--passes", "2", "--holdout", "20%", "--json",
         "-o", "m", "--scheduler", address,
     )  # fmt: skip
     facts, model = json.loads(out), Model.open("m")
@@ -235,7 +235,7 @@ def test_options_of_tables_work_on_a_cluster(tables, address):
 
 @pytest.mark.parametrize("order", ["--shuffle", "--in-order"])
 def test_the_last_rows_of_all_files_are_held_out(tables, address, order):
-    line = [*tables, "--shape", "curves", order, "--holdout", "last-40%", "--json"]
+    line = [*tables, order, "--holdout", "last-40%", "--json"]
     out, _ = call(*line, "-o", "m", "--scheduler", address)
     alone, _ = call(*line, "-o", "alone")
     facts, expected = json.loads(out), json.loads(alone)["held_out"]

@@ -16,7 +16,7 @@ from cbrank.training import Model
 
 ROWS, CUT = 8000, 6000
 NAMES = [f"x{at}" for at in range(9)]
-LINE = ("train", "early.csv", "--label", "y", "--shape", "curves", "--in-order", "-o", "x.model")
+LINE = ("train", "early.csv", "--label", "y", "--in-order", "-o", "x.model")
 
 
 def write(seed):
@@ -41,7 +41,7 @@ def here(tmp_path_factory):
 
 
 def fitted(early, **parameters):
-    ranker = AdditiveRanker(random_state=0, crosses=0, **parameters)
+    ranker = AdditiveRanker(random_state=0, **parameters)
     return ranker.fit(early[NAMES], early["y"])
 
 

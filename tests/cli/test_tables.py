@@ -371,22 +371,18 @@ def test_of_one_label_there_is_no_auc_yet(folder, label):
 # Shapes and orders --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("shape", "pieces", "crosses"),
-    [("auto", 8, "auto"), ("linear", 1, 0), ("curves", 8, 0), ("crosses", 8, "auto")],
-)
-def test_shapes(folder, shape, pieces, crosses):
+@pytest.mark.parametrize(("shape", "pieces"), [("auto", 8), ("linear", 1)])
+def test_shapes(folder, shape, pieces):
     train("--shape", shape)
     ranker = cbrank.load("x.model")
-    assert (ranker.pieces, ranker.crosses) == (pieces, crosses)
+    assert ranker.pieces == pieces
     call("update", "x.model", "table.csv", "--quiet")
 
 
 @pytest.mark.parametrize(
     "idle",
     [
-        ["--as", "age=text"], ["--crosses", "0"], ["--columns", "c.toml"], ["--na", "x"], ["--strict"],
-        ["--shape", "curves"], ["--pieces", "3"],
+        ["--as", "age=text"], ["--columns", "c.toml"], ["--na", "x"], ["--strict"], ["--pieces", "3"],
     ],
 )  # fmt: skip
 def test_idle_options_are_refused(folder, idle):

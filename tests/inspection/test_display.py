@@ -29,7 +29,7 @@ def rows():
 
 @pytest.fixture(scope="module")
 def ranker(rows):
-    return AdditiveRanker(random_state=0, crosses=[[0, 2], [0, 1]]).fit(*rows)
+    return AdditiveRanker(random_state=0).fit(*rows)
 
 
 def overlaps(labels, renderer):
@@ -42,8 +42,8 @@ def test_what_moves_most_is_first_and_no_labels_overlap(ranker, rows):
     display = CurvesDisplay.from_estimator(ranker, X=rows[0])
     moves = [panel.moves for panel in display.panels]
     assert moves == sorted(moves, reverse=True)
-    assert {panel.kind for panel in display.panels} == {"number", "word", "cross"}
-    assert len(display.axes_) == len(display.panels) == 5
+    assert {panel.kind for panel in display.panels} == {"number", "word"}
+    assert len(display.axes_) == len(display.panels) == 3
     display.figure_.canvas.draw()
     renderer = display.figure_._get_renderer()  # type: ignore[attr-defined]
     for axes in display.axes_:
@@ -54,9 +54,9 @@ def test_what_moves_most_is_first_and_no_labels_overlap(ranker, rows):
 
 def test_columns_and_axes_of_the_callers(ranker):
     figure, axes = plt.subplots(1, 2)
-    display = CurvesDisplay.from_estimator(ranker, ["city", (0, "flag")], ax=axes)
+    display = CurvesDisplay.from_estimator(ranker, ["city", 0], ax=axes)
     assert display.figure_ is figure
-    assert [panel.kind for panel in display.panels] == ["word", "cross"]
+    assert [panel.kind for panel in display.panels] == ["word", "number"]
     assert axes[0].get_xlabel() == "8 of 20 categories"
     with pytest.raises(ValueError, match="`ax` has 2 axes, and there are 1 panels"):
         CurvesDisplay.from_estimator(ranker, ["city"], ax=axes)
@@ -83,7 +83,7 @@ def test_inspect_draws_them(rows, tmp_path, ending):
 @pytest.mark.parametrize("kind", ["number", "word", "time"])
 def test_a_column_of_gaps_only_has_nothing_to_show(rows, tmp_path, kind):
     frame = {**rows[0], "none": [None] * 600}
-    ranker = AdditiveRanker(random_state=0, crosses=0, kinds={"none": kind}).fit(frame, rows[1])
+    ranker = AdditiveRanker(random_state=0, kinds={"none": kind}).fit(frame, rows[1])
     assert "none" in [term.name for term in ranker.effects().terms]
     panels = panels_of(ranker)
     assert len(panels) == 3
@@ -101,7 +101,7 @@ def test_a_column_of_gaps_only_has_nothing_to_show(rows, tmp_path, kind):
 @pytest.mark.parametrize("ending", ["png", "svg"])
 def test_letters_that_the_font_lacks_are_no_warning(rows, tmp_path, ending):
     frame = {"mood 😀": rows[0]["city"], "日本": rows[0]["flag"]}
-    ranker = AdditiveRanker(random_state=0, crosses=0).fit(frame, rows[1])
+    ranker = AdditiveRanker(random_state=0).fit(frame, rows[1])
     path = tmp_path / f"curves.{ending}"
     draw_curves(path, panels_of(ranker))
     assert ending == "png" or "mood 😀" in path.read_text("utf-8")

@@ -193,7 +193,7 @@ def test_the_groups(made, page):
 
 def test_the_curves(made, page):
     panels = panels_of(made[1])
-    assert len(page.alts) == 3 + len(panels) == 3 + 6
+    assert len(page.alts) == 3 + len(panels) == 3 + 4
     for panel, alt, caption in zip(panels, page.alts[3:], page.captions[3:], strict=True):
         (lowest, least), (highest, most) = ends_of(panel)
         assert alt == (
@@ -240,7 +240,7 @@ def aged(made, tmp_path_factory):
     random = np.random.RandomState(0)
     X, angle = random.randn(16_000, 2), np.linspace(0, 2.5, 16_000)
     y = X[:, 0] * np.cos(angle) + X[:, 1] * np.sin(angle) + 0.5 * random.randn(16_000) > 0.5
-    ranker = AdditiveRanker(random_state=0, pieces=1, crosses=0).partial_fit(X, y)
+    ranker = AdditiveRanker(random_state=0, pieces=1).partial_fit(X, y)
     path = tmp_path_factory.mktemp("aged") / "aged.html"
     write_page(path, made[3], LABEL, model="m", command="c", ranker=ranker)
     return path, ranker

@@ -123,9 +123,7 @@ def test_a_number_for_c_keeps_no_rows():
 
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("rows", [100, 290, 1900])
-@pytest.mark.parametrize(
-    "ranker", [CBRanker(), CBRanker(covariance="diagonal"), AdditiveRanker(crosses=0)]
-)
+@pytest.mark.parametrize("ranker", [CBRanker(), CBRanker(covariance="diagonal"), AdditiveRanker()])
 def test_saved_it_goes_on_as_if_it_had_never_stopped(ranker, rows):
     X, y = stream(2500)
     straight = ranker.__class__(**ranker.get_params()).partial_fit(X[:rows], y[:rows])

@@ -14,7 +14,7 @@ from cbrank import AdditiveRanker
 from cbrank.modelfile import ModelFileError, gather, restore
 
 X, Y = table(620)
-OWN = ("encoder", "rows", "waiting", "evidence", "memory")
+OWN = ("encoder", "rows", "waiting", "memory")
 
 MISSING = object()
 
@@ -38,21 +38,16 @@ HARMLESS: dict[str, tuple[Any, str]] = {
     "rows.codes": (lambda codes: codes >= -1, "another word of the column, or a gap"),
     "rows.text": (lambda _: True, "another word"),
     "rows.ends": (lambda _: True, "words that end elsewhere, as many"),
-    "evidence.owners": (lambda each: np.diff(each, prepend=0) >= 0, "a cell of a column beside it"),
-    "evidence.residuals": (np.isfinite, "it only tells which pairs are crossed first"),
-    "evidence.variances": (lambda each: (each >= 0) & np.isfinite(each), "so does this"),
-    "evidence.rows": (np.isfinite, "so does this"),
 }
 HARMLESS_FACTS = {
     ("encoder", "named"): (lambda value: type(value) is bool, "names are those of the arrays"),
     ("encoder", "pieces"): (lambda value: value >= 1, "columns that are decided stay as they are"),
     ("encoder", "max_categories"): (lambda value: value >= 1, "the same, of words"),
     ("encoder", "settled"): (lambda value: value >= 0, "how many rows of a block were looked at ahead"),
-    ("stages",): (lambda value: 0 <= value <= 4, "how often crosses are chosen from here on"),
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=[100, 600], ids=["waiting", "crossed"])
+@pytest.fixture(scope="module", params=[100, 600], ids=["waiting", "decided"])
 def saved(request):
     ranker = AdditiveRanker(C=0.1, buffer_size=3, random_state=0)
     return gather(model=ranker.partial_fit(part(X, slice(request.param)), Y[: request.param]))
@@ -90,12 +85,6 @@ def changed(array, rng):
     odd += [2**62, 2**31, 70000] if array.dtype == np.int64 else []
     array.flat[at] = rng.choice(odd)
     return array
-
-
-def test_a_ranker_without_crosses_is_kept():
-    ranker = AdditiveRanker(crosses=0, random_state=0).partial_fit(X, Y)
-    opened = restore("model", *gather(model=ranker))
-    np.testing.assert_array_equal(opened.coef_, ranker.coef_)
 
 
 def test_arrays_that_are_changed_are_refused_or_harmless(saved):
@@ -151,7 +140,7 @@ def test_facts_that_are_changed_are_refused_or_harmless(saved):
 def test_an_array_that_no_such_front_has_is_refused(saved):
     arrays, facts = saved
     waits = facts["model"]["front"]["waits"]
-    for name in ("front.inverse", "evidence.rows" if waits else "waiting.labels"):
+    for name in ("front.inverse", *([] if waits else ["waiting.labels"])):
         with pytest.raises(ModelFileError, match="arrays that no such front has"):
             restore("model", arrays | {f"model.{name}": np.zeros(1)}, facts)
 
@@ -180,11 +169,10 @@ def test_an_array_that_is_missing_is_missed(saved):
 @pytest.mark.parametrize(
     "asked",
     [
-        {"crosses": 0},
+        {},
         {"pieces": 1},
-        {"crosses": 0, "pieces": 1, "max_categories": 1},
+        {"pieces": 1, "max_categories": 1},
         {"kinds": {0: "drop"}},
-        {"crosses": [(0, 1)]},
     ],
     ids=str,
 )

@@ -25,7 +25,7 @@ def rows_of(columns, rows):
 
 def learned(columns, rows, **parameters):
     X, y = rows_of(columns, rows)
-    ranker = AdditiveRanker(C=0.1, buffer_size=5, crosses=0, random_state=0, **parameters)
+    ranker = AdditiveRanker(C=0.1, buffer_size=5, random_state=0, **parameters)
     return ranker.partial_fit(X, y), X
 
 
@@ -137,15 +137,12 @@ def test_what_memory_will_not_hold_is_refused(parameters, message, monkeypatch):
 
 def test_a_file_that_memory_will_not_serve_is_refused_when_it_is_used(monkeypatch):
     X, y = rows_of(MANY, 4)
-    opened = restore("model", *gather(model=AdditiveRanker().partial_fit(X, y)))
+    opened = restore("model", *gather(model=AdditiveRanker(trees=0).partial_fit(X, y)))
     monkeypatch.setattr("cbrank.learning.room._available_bytes", lambda: 2.0**18)
     with pytest.raises(ValueError, match="478 features squared"):  # what it began with, of 4 rows
         opened.decision_function(X)
 
 
-def test_too_many_pairs_to_cross_are_refused():
-    X, y = rows_of(2, 4)
-    with pytest.raises(ValueError, match="`crosses` has 4,097 pairs, of at most 4,096"):
-        AdditiveRanker(crosses=[(0, 1)] * 4097).partial_fit(X, y)
+def test_facts_that_are_too_long_are_refused():
     with pytest.raises(ValueError, match="The facts would take"):
         write("unused", {}, {"text": "a" * 2**20})

@@ -18,7 +18,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import cbrank
 from cbrank import AdditiveRanker, CBRanker
 from cbrank.features import TableEncoder
-from cbrank.learning import tables
 
 ROUNDING = {"rtol": 1e-6, "atol": 1e-9}
 NOT_OURS = {
@@ -32,8 +31,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "reservoir": {"C": 0.1, "policy": "reservoir"},
     "forgetting": {"C": 0.1, "forgetting": 0.001},
     "balanced": {"C": 0.1, "class_weight": "balanced"},
-    "few-crosses": {"C": 0.1, "crosses": 64},
-    "asked": {"C": 0.1, "crosses": [("unit", "flag"), (6, 2)], "kinds": {"few": "word"}},
+    "asked": {"C": 0.1, "kinds": {"few": "word"}},
 }
 
 
@@ -63,7 +61,6 @@ def test_scikit_learn_accepts_it(estimator, check):
 def test_any_split_gives_the_same_ranker(kind):
     X, y = table(1400)
     whole = streamed(make(kind), X, y, [1400])
-    assert whole.encoder_.crosses_
     for ends in ([1, 2, 40, 256, 300, 900, 1400], [255, 1279, 1400], [*range(7, 1400, 61), 1400]):
         assert_same(streamed(make(kind), X, y, ends), whole, **ROUNDING)
 
@@ -153,7 +150,7 @@ def test_nothing_is_known_before_the_first_row():
     for name in ("n_features_in_", "feature_names_in_", "coef_", "encoder_", "n_seen_",
                  "intercept_", "covariance_", "C_", "n_pairs_", "forgetting_"):  # fmt: skip
         assert not hasattr(ranker, name)
-    assert clone(ranker.set_params(crosses=3)).get_params()["crosses"] == 3
+    assert clone(ranker.set_params(pieces=3)).get_params()["pieces"] == 3
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -221,7 +218,7 @@ def test_a_parameter_set_while_rows_wait_counts_at_once(changed):
 def test_swapped_labels_mirror_the_weights():
     X, y = table(1000)
     for kind in ("auto", "fixed", "diagonal"):
-        one, other = (make(kind, crosses=0).partial_fit(X, labels) for labels in (y, 1 - y))
+        one, other = (make(kind).partial_fit(X, labels) for labels in (y, 1 - y))
         np.testing.assert_allclose(one.coef_, -other.coef_, atol=1e-9)
 
 
@@ -261,7 +258,7 @@ def test_one_row_or_two_are_enough():
     "parameters",
     [{"pieces": 1}, {"max_categories": 1}, {"n_passes": 2}, {"shuffle": False}, {"average": False},
      {"kinds": {"few": "word", "when": "drop"}}, {"class_weight": {0: 1.0, 1: 5.0}},
-     {"operating_point": "accuracy"}, {"crosses": 1}],
+     {"operating_point": "accuracy"}],
     ids=str,
 )  # fmt: skip
 def test_settings_work_in_fit_and_in_streams(parameters):
@@ -281,17 +278,6 @@ def test_rows_learned_again_test_nothing():
     assert ranker.progressive_auc_ == auc
     assert ranker.n_pairs_ > pairs
     streamed(ranker, X, y, [700], 600)
-
-
-def test_crosses_that_are_no_pairs_are_refused_at_once():
-    X, y = table(50)
-    for pair in (("unit", "nope"), ("unit",), ("flag", "flag"), (0, 7), "ab", 3):
-        ranker = make(crosses=[pair])
-        with pytest.raises(ValueError, match="no pair of columns of X"):
-            ranker.partial_fit(X, y)
-        assert not hasattr(ranker, "classes_")
-    twice = make(crosses=[("unit", "flag"), ("flag", "unit")]).fit(X, y)
-    assert twice.encoder_.crosses_ == [("unit", "flag")]
 
 
 def sentences(rows):
@@ -345,7 +331,7 @@ def test_noise_is_called_noise(width, in_runs, way):
 @pytest.mark.parametrize(
     ("kind", "begin", "end", "stride"),
     [("fixed", 500, 560, 211), ("auto", 500, 530, 997), ("fixed", 200, 300, 997)],
-    ids=["crosses-come", "all-learners", "while-rows-wait"],
+    ids=["one-learner", "all-learners", "while-rows-wait"],
 )
 def test_interrupted_anywhere_it_has_learned_up_to_a_row(kind, begin, end, stride, tmp_path):
     X, y = table(600)
@@ -402,7 +388,7 @@ def test_it_is_cbr_of_encoded_rows(covariance):
     X = {name: np.concatenate([cells] * 4) for name, cells in X.items()}  # nothing new comes
     y = np.concatenate([y] * 4)
     parameters = {"C": 0.1, "covariance": covariance, "buffer_size": 10, "random_state": 0}
-    ranker = AdditiveRanker(crosses=0, **parameters).partial_fit(X, y)
+    ranker = AdditiveRanker(**parameters).partial_fit(X, y)
     encoder = TableEncoder()
     encoder.settle(encoder.read(part(X, slice(0, 256))))
     rows = encoder.transform(X).toarray()
@@ -436,32 +422,7 @@ def test_a_time_in_order_costs_little(share, seconds):
 
 def test_a_fit_knows_that_its_rows_are_in_random_order():
     X, y, _ = cbrank.datasets.load("svmguide3")
-    fitted = AdditiveRanker(crosses=0, random_state=0).fit(X, y)
-    streamed = AdditiveRanker(crosses=0, random_state=0).partial_fit(X, y)
+    fitted = AdditiveRanker(covariance="full", random_state=0).fit(X, y)
+    streamed = AdditiveRanker(covariance="full", random_state=0).partial_fit(X, y)
     assert [len(ranker._learned.state.models) for ranker in (fitted, streamed)] == [3, 4]
     assert len(fitted.partial_fit(X, y)._learned.state.models) == 4
-
-
-def test_crosses_asked_for_are_used_from_the_start():
-    random = np.random.RandomState(0)
-    X = random.normal(size=(1500, 3))
-    y = (X[:, 0] * X[:, 1] + 0.3 * random.normal(size=1500) > 0).astype(int)
-    asked = AdditiveRanker(crosses=[(0, 1)], random_state=0).fit(X[:1000], y[:1000])
-    assert asked.score(X[1000:], y[1000:]) > 0.9
-    none = AdditiveRanker(crosses=0, random_state=0).fit(X[:1000], y[:1000])
-    assert none.score(X[1000:], y[1000:]) < 0.6
-
-
-def test_many_rows_have_room_for_more_crosses(monkeypatch):
-    monkeypatch.setattr(tables, "_ROOMS", (20, 20, 20, 40))
-    monkeypatch.setattr(tables, "CHOICES", (512, 700, 900, 2000))
-    X, y = table(3000)
-
-    def crossed(ranker):
-        return int((ranker.encoder_.partners_ >= 0).sum())
-
-    ranker = streamed(make(), X, y, [1900])
-    assert 0 < crossed(ranker) <= 20
-    again = streamed(AdditiveRanker.from_state(*ranker.get_state()), X, y, [2400, 3000], 1900)
-    assert 20 < crossed(again) <= 40
-    assert_same(again, streamed(make(), X, y, [3000]), **ROUNDING)

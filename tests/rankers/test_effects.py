@@ -1,4 +1,4 @@
-"""What columns do to scores: curves, crosses, contributions, and a sentence for a row."""
+"""What columns do to scores: curves, contributions, and a sentence for a row."""
 
 import numpy as np
 import pandas as pd
@@ -8,7 +8,7 @@ from cbrank import AdditiveRanker
 
 
 def made(rows=1500, seed=0):
-    """Return a table of every kind of column, and labels that curves and a cross explain."""
+    """Return a table of every kind of column, and labels that depend on it."""
     random = np.random.RandomState(seed)
     frame = pd.DataFrame(
         {
@@ -50,8 +50,7 @@ def test_terms_sum_to_contributions(ranker, table):
     parts = effects.parts(ranker.encoder_.encode_dense(ranker.encoder_.read(table[0])))
     expected = np.zeros((len(table[0]), ranker.n_features_in_))
     for part, term in zip(parts.T, effects.terms, strict=True):
-        for column in term.columns:
-            expected[:, column] += part / len(term.columns)
+        expected[:, term.column] += part
     np.testing.assert_allclose(ranker.contributions(table[0]), expected, atol=1e-10)
 
 
@@ -61,7 +60,7 @@ def alone(ranker, column, values):
     frame[column] = values
     Z = ranker.encoder_.encode_dense(ranker.encoder_.read(frame))
     own = ranker.encoder_.owners_ == list(frame).index(column)
-    Z[:, ~own | (ranker.encoder_.partners_ >= 0)] = 0.0
+    Z[:, ~own] = 0.0
     return Z
 
 
@@ -109,25 +108,10 @@ def test_times(ranker):
     assert ranker.curve("when: weekday").grid == ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 
 
-def test_crosses(table):
-    ranker = AdditiveRanker(random_state=0, crosses=[("age", "paid"), (2, "tenure")]).fit(*table)
-    grid, other, effect = ranker.cross("paid", "age")
-    assert effect.shape == (len(grid), len(other))
-    np.testing.assert_array_equal(ranker.cross("age", "paid").effect, effect.T)
-    frame = table[0].iloc[[0] * len(other)].assign(age=other, paid=True)
-    parts = ranker.effects().parts(ranker.encoder_.encode_dense(ranker.encoder_.read(frame)))
-    place = [term.name for term in ranker.effects().terms].index("age x paid")
-    np.testing.assert_allclose(parts[:, place], effect[1], atol=1e-10)
-    grid, other, effect = ranker.cross("contract", "tenure")
-    assert effect.shape == (3, len(other))
-    with pytest.raises(ValueError, match="Columns 'age' and 'temp' are not crossed"):
-        ranker.cross("age", "temp")
-
-
 def test_swapped_labels_mirror_curves(table):
     frame, y = table
-    one = AdditiveRanker(C=0.01, random_state=0, crosses=0).fit(frame, y)
-    other = AdditiveRanker(C=0.01, random_state=0, crosses=0).fit(frame, 1 - y)
+    one = AdditiveRanker(C=0.01, random_state=0).fit(frame, y)
+    other = AdditiveRanker(C=0.01, random_state=0).fit(frame, 1 - y)
     for column in ("tenure", "contract"):
         np.testing.assert_allclose(one.curve(column).effect, -other.curve(column).effect, atol=1e-6)
         np.testing.assert_allclose(
@@ -163,9 +147,7 @@ def test_text_has_no_curve_and_early_rows_have_one():
     words = np.array(["win", "a", "prize", "now", "call", "me", "later", "today"])
     texts = [" ".join(random.choice(words, 6)) for _ in range(300)]
     y = np.array(["prize" in text for text in texts]).astype(int)
-    ranker = AdditiveRanker(random_state=0, crosses=0).fit(
-        {"text": texts, "x": random.rand(300)}, y
-    )
+    ranker = AdditiveRanker(random_state=0).fit({"text": texts, "x": random.rand(300)}, y)
     with pytest.raises(ValueError, match="Column 'text' is free text"):
         ranker.curve("text")
     assert len(ranker.curve("x").grid) > 50

@@ -32,7 +32,7 @@ def chunks(ranker, X, y, size=500):
 KINDS = {
     "line": lambda **options: CBRanker(random_state=0, **options),
     "diagonal": lambda **options: CBRanker(covariance="diagonal", random_state=0, **options),
-    "curves": lambda **options: AdditiveRanker(crosses=0, random_state=0, **options),
+    "curves": lambda **options: AdditiveRanker(random_state=0, **options),
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
 

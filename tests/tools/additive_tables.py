@@ -6,7 +6,7 @@ from cbrank.features.table import Table, in_words
 
 
 def table(rows, seed=0):
-    """Words that come late, gaps, dates, a column that begins to move, a unit that changes, a cross."""
+    """Words that come late, gaps, dates, a column that begins to move, a unit that changes."""
     random = np.random.RandomState(seed)
     at, a = np.arange(rows), random.standard_normal(rows)
     words = random.choice(["x", "y", "z"], rows).astype(object)

@@ -41,7 +41,7 @@ TRAIN = {
     "shuffled-pipe": ["-", *NASTY, "--shuffle", "--C", "1"],
     "skipping": ["nasty.csv", *NASTY, "--C", "1", "--in-order"],
     "curves": ["rows.csv.gz", "--label", "y", "--holdout", "20%"],
-    "curves-in-order": ["nasty.csv", *NASTY, "--shape", "curves", "--in-order"],
+    "curves-in-order": ["nasty.csv", *NASTY, "--in-order"],
     "curves-parquet": ["rows.parquet", "--label", "y"],
     "columns": ["rows.csv.gz", "rows.csv.gz", "--label", "y", "--columns", "run.toml"],
     "columns-all": ["nasty.csv", *NASTY, "--columns", "run.toml", "--holdout", "20%", "--passes", "2"],

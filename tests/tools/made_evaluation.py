@@ -31,7 +31,7 @@ def made_rows(n=3000, seed=0):
 def made_evaluation():
     """Return a ranker, labels, scores that are rounded so that many are equal, and what came out."""
     columns, y = made_rows()
-    ranker = AdditiveRanker(random_state=0, crosses=[[1, 3], [0, 2]]).fit(columns, y)
+    ranker = AdditiveRanker(random_state=0).fit(columns, y)
     columns, y = made_rows(seed=1)
     scores = ranker.decision_function(columns).round(1)
     probabilities = 1 / (1 + np.exp(3.5 - scores))

@@ -20,7 +20,7 @@ from cbrank.training.shuffling import Buckets
 
 def new_model(covariance, buffer_size, label):
     if label is not None:
-        ranker = AdditiveRanker(crosses=0, covariance=covariance, random_state=0)
+        ranker = AdditiveRanker(covariance=covariance, random_state=0)
         return Model(ranker, None, TableColumns(label))
     ranker = CBRanker(covariance=covariance, buffer_size=buffer_size, random_state=0)
     scaler = StreamScaler("unit") if covariance == "diagonal" else None

@@ -39,8 +39,8 @@ def command(model: Path, top: int, ages: bool, as_json: bool, picture: Path | No
     feature among the rows the model has buffered: how far the feature moves scores. CBR also knows
     the standard deviation of each weight: where weight/deviation is far from 0, the sign is sure.
 
-    Of an AdditiveRanker, columns and crosses are shown, with the effect of each, and where what it
-    adds to scores is lowest and highest; --picture draws up to 12 curves, bars and maps.
+    Of an AdditiveRanker, columns are shown, with the effect of each, and where what it
+    adds to scores is lowest and highest; --picture draws up to 12 curves and bars.
 
     A model that was learned in order is shown as it ranks rows that come much later. --ages tells the AUC of
     rows by how many rows came between them and the last row learned: of the next block, and up to an
@@ -103,7 +103,9 @@ def _show_columns(
     lines = [f"{'column':<{width}}  {'kind':<8}{'effect':>10}   {_ENDS[0]:<30}{_ENDS[1]}"]
     for panel, both in zip(shown, ends, strict=True):
         told = [_short(f"{adds:+.3g} at {at}", 28) for at, adds in both]
-        line = f"{_short(panel.name):<{width}}  {KINDS_IN_WORDS.get(panel.kind, panel.kind):<8}{panel.moves:>10.4g}   "
+        line = (
+            f"{_short(panel.name):<{width}}  {KINDS_IN_WORDS[panel.kind]:<8}{panel.moves:>10.4g}   "
+        )
         lines.append(f"{line}{told[0]:<30}{told[1]}")
     left = total - len(shown) if len(shown) == top else 0
     more = [f"... and {left:,} more: --top 0 shows all."] if left else []

@@ -13,12 +13,12 @@ from cbrank.cli.files import check_outputs
 from cbrank.cli.options import AS_JSON, QUIET, parameter_options
 from cbrank.cli.results import result_of
 from cbrank.cli.train import LEARNER, SHAPES
-from cbrank.parameters import CBR, ENCODING
+from cbrank.parameters import CBR, OF_TABLES
 
 if TYPE_CHECKING:
     from cbrank.training import Model
 
-_OF_TABLES = {parameter.name for parameter in ENCODING}
+_OF_TABLES = {parameter.name for parameter in OF_TABLES}
 
 
 @click.command(name="replay")
@@ -38,7 +38,7 @@ _OF_TABLES = {parameter.name for parameter in ENCODING}
     type=click.Choice([*SHAPES]),
     help="Learn anew, with effects of this shape; see cbrank train.",
 )
-@parameter_options((*ENCODING, *CBR))
+@parameter_options((*OF_TABLES, *CBR))
 @AS_JSON
 @QUIET
 def command(

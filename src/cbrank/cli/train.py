@@ -19,17 +19,17 @@ from cbrank.cli.options import (
     reading,
     scheduler,
 )
-from cbrank.parameters import CBR, ENCODING
+from cbrank.parameters import CBR, OF_TABLES
 
 if TYPE_CHECKING:
     from cbrank.training import Model
 
-LEARNER = tuple(parameter.name for parameter in (*ENCODING, *CBR) if parameter.is_option)
+LEARNER = tuple(parameter.name for parameter in (*OF_TABLES, *CBR) if parameter.is_option)
 SHAPES: dict[str, dict[str, Any]] = {
     "auto": {},
-    "linear": {"pieces": 1, "crosses": 0},
-    "curves": {"crosses": 0},
-    "crosses": {},
+    "linear": {"pieces": 1, "trees": 0},
+    "curves": {"trees": 0},
+    "trees": {"pieces": 1},
 }
 _FLAGS = {"kinds": "--as", "column_file": "--columns"}
 
@@ -46,12 +46,12 @@ _FLAGS = {"kinds": "--as", "column_file": "--columns"}
 )
 @click.option(
     "--shape",
-    type=click.Choice(["auto", "linear", "curves", "crosses"]),
+    type=click.Choice([*SHAPES]),
     default="auto",
     show_default=True,
-    help="Of effects in a table: lines, curves, or curves and crosses of columns, which is auto.",
+    help="Of effects in a table: straight lines, curves, trees beside straight lines, or trees beside curves, which is auto.",
 )
-@parameter_options((*ENCODING, *CBR))
+@parameter_options((*OF_TABLES, *CBR))
 @click.option(
     "--scale",
     type=click.Choice(["standard", "unit", "maxabs", "none"]),
@@ -80,8 +80,7 @@ def command(output: Path, **options: Any) -> None:
     for streams in time; so does standard input.
 
     A table needs --label and no preparation: numbers, words, dates, free text and gaps are told from
-    the first rows, and what was decided is printed. Effects become curves, and pairs of columns are
-    crossed.
+    the first rows, and what was decided is printed. Effects become curves.
 
     \b
     cbrank train churn.csv --label Churn -o churn.model
@@ -130,9 +129,8 @@ def _refuse_idle(options: dict[str, Any], as_it_comes: bool) -> None:
     """Refuse options that would do nothing."""
     if as_it_comes:
         return
-    idle = [name for name in ("pieces", "max_categories", "crosses") if options[name] is not None]
+    idle = [name for name in ("pieces", "trees", "max_categories") if options[name] is not None]
     idle += [name for name in ("kinds", "column_file", "na", "strict") if options[name]]
-    idle += ["shape"] if options["shape"] in ("curves", "crosses") else []
     given = [_FLAGS.get(name, f"--{name.replace('_', '-')}") for name in idle]
     if given:
         raise click.UsageError(

@@ -15,7 +15,7 @@ from cbrank.features.ledger import Ledger, Reader, Writer
 Numbers = NDArray[np.float64]
 
 # Pieces have variances like those of standardised columns.
-PIECES_SPREAD = 3.5
+_PIECES_SPREAD = 3.5
 _FARTHEST = 10.0  # standard deviations: an outlier must not outweigh all other columns
 ENOUGH = 64  # values for knots: fewer put them anywhere
 _WINDOW = 128  # values that say whether a column has left its knots
@@ -25,7 +25,7 @@ _RARE, _FEW_MOVES, _LONG = 0.01, 16, 1024
 _OFTEN, MOST_SINGLES = 8, 64
 _MOST_MET = 1024  # values that are counted
 # Where numbers are beyond this, differences of two may overflow: work with them scaled down.
-_LARGE, SMALLER = 1e300, 2.0**-16
+_LARGE, _SMALLER = 1e300, 2.0**-16
 _LARGEST = float(np.finfo(np.float64).max)
 _MIDDLE = np.array([0.05, 0.95])  # levels between which most values are
 
@@ -102,7 +102,7 @@ def _levels(pieces: int) -> Numbers:
 
 def _quantiles(values: Numbers, levels: Numbers) -> Numbers:
     if np.abs(values).max() > _LARGE:
-        return _interpolated(values * SMALLER, levels) / SMALLER
+        return _interpolated(values * _SMALLER, levels) / _SMALLER
     return _interpolated(values, levels)
 
 
@@ -122,9 +122,9 @@ def _sentinels(values: Numbers) -> Numbers:
     for end, neighbour in ((0, 1), (-1, -2)):
         if len(distinct) < 4 or counts[end] < max(3, _RARE * len(values)):
             continue
-        others = values[values != distinct[end]] * SMALLER
+        others = values[values != distinct[end]] * _SMALLER
         low, high = _interpolated(others, _MIDDLE).tolist()
-        away = abs(distinct[end] * SMALLER - distinct[neighbour] * SMALLER)
+        away = abs(distinct[end] * _SMALLER - distinct[neighbour] * _SMALLER)
         if low < high and away > 10.0 * (high - low):
             found.append(distinct[end])
     return np.array(found, np.float64)
@@ -143,9 +143,9 @@ class Pieces:
                 continue
             if column.line >= 0:
                 lines.append((column.line, place, curve.mean, curve.spread))
-            height = PIECES_SPREAD / np.sqrt(max(1, len(curve.knots) - 1))
+            height = _PIECES_SPREAD / np.sqrt(max(1, len(curve.knots) - 1))
             for at, (low, high) in enumerate(pairwise(curve.knots.tolist())):
-                scale = SMALLER if isinf(high - low) else 1.0
+                scale = _SMALLER if isinf(high - low) else 1.0
                 ends = low * scale, high * scale
                 parts.append((column.pieces + at, place, *ends, curve.median, height, scale))
         self._lines = _arrays(lines, 4)

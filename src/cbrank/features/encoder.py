@@ -12,7 +12,6 @@ from scipy.sparse import csr_array
 
 from cbrank.estimator import Estimator, TransformerMixin, check_is_fitted
 from cbrank.features.containers import read_table
-from cbrank.features.crosses import Coarse, Cross, Evidence
 from cbrank.features.encoding import Encoding, Known, Settings, is_text
 from cbrank.features.kinds import Decision
 from cbrank.features.table import MOST_TABLE_COLUMNS, Column, Table
@@ -238,52 +237,10 @@ class TableEncoder(Owner, TransformerMixin, Estimator):
         """
         return self._current().encode_dense(table)
 
-    def coarse(self) -> list[Coarse]:
-        """Return what columns can be crossed by.
-
-        Returns
-        -------
-        list of Coarse
-            The coarse features of each column that can be.
-        """
-        return self._current().coarse()
-
-    def cross(
-        self, pairs: Sequence[tuple[int, int]], evidence: Evidence | None = None, room: int = 512
-    ) -> None:
-        """Add the features of pairs of columns.
-
-        Parameters
-        ----------
-        pairs : sequence of pairs of int
-            Columns by position, the lower first; those that are crossed already are left out.
-        evidence : Evidence, default=None
-            What rows say: cells of words that few rows have been in get no feature.
-        room : int, default=512
-            How many features there may be more; a pair that does not fit in is left out.
-        """
-        with self._own.lock:
-            self._encoding.cross(pairs, evidence, room)
-
-    @property
-    def partners_(self) -> NDArray[np.int64]:
-        """The second column of each cross, by position; -1 for what is no cross."""
-        return self._current().ledger.partners()
-
     @property
     def n_settled_(self) -> int:
         """The number of rows learned from."""
         return self._settled
-
-    def crosses(self) -> tuple[Cross, ...]:
-        """Return the crosses there are.
-
-        Returns
-        -------
-        tuple of Cross
-            In the order of their features.
-        """
-        return self._current().crosses
 
     def known(self) -> list[Known | None]:
         """Return what is known of each column: its knots, its categories and their features.
@@ -295,17 +252,9 @@ class TableEncoder(Owner, TransformerMixin, Estimator):
         """
         return [column.known for column in self._current().columns]
 
-    @property
-    def crosses_(self) -> list[tuple[str, str]]:
-        """The pairs of columns that are crossed."""
-        encoding = self._current()
-        names = encoding.settings.names
-        pairs = [(each.left.column, each.right.column) for each in encoding.crosses]
-        return [(names[one], names[other]) for one, other in dict.fromkeys(pairs)]
-
     @classmethod
     def joined(
-        cls, encoders: Sequence[Self], shared: Self | None, room: int
+        cls, encoders: Sequence[Self], shared: Self | None
     ) -> tuple[Self, list[NDArray[np.int64]]]:
         """Return the encoder that has the features of several, and where it has those of each.
 
@@ -315,20 +264,18 @@ class TableEncoder(Owner, TransformerMixin, Estimator):
             Encoders that settled their first rows together, or went on from `shared`.
         shared : TableEncoder, optional
             What they went on from.
-        room : int
-            How many features of crosses there may be.
 
         Returns
         -------
         TableEncoder
             An encoder that goes on from what all have seen.
         list of ndarray
-            The places of each one's features; -1 for crosses that found no room.
+            The places of each one's features.
         """
         from cbrank.features.joining import joined  # noqa: PLC0415 (only merging needs it)
 
         known = None if shared is None else shared._encoding
-        encoding, places = joined([each._encoding for each in encoders], known, room)
+        encoding, places = joined([each._encoding for each in encoders], known)
         whole = deepcopy(encoders[0])
         begun = 0 if shared is None else shared._settled
         whole._encoding, whole._waiting = encoding, []

@@ -1,6 +1,6 @@
 """What an encoder has decided: the state of each column, and rows encoded by it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -10,15 +10,6 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from cbrank import kernels
-from cbrank.features.crosses import (
-    Coarse,
-    Cross,
-    Evidence,
-    Products,
-    coarse_of,
-    crossed,
-    labels_of,
-)
 from cbrank.features.curves import NumberColumn, Pieces, singles_of
 from cbrank.features.kinds import (
     IN_ORDER,
@@ -115,9 +106,6 @@ class Encoding:
             for name in settings.names
         ]
         self.ledger = Ledger()
-        self.crosses: tuple[Cross, ...] = ()
-        self._made_of: tuple[Cross, ...] = ()
-        self._made = Products(())
         self._plan: _Plan | None = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -186,56 +174,20 @@ class Encoding:
             return TimeColumn.new(place, name, settings.pieces)
         return TextColumn(place, name) if kind == "text" else None
 
-    def coarse(self) -> list[Coarse]:
-        """Return the coarse features of the columns that can be crossed."""
-        found = (coarse_of(at, column.known) for at, column in enumerate(self.columns))
-        return [coarse for coarse in found if coarse is not None]
-
-    def cross(self, pairs: Sequence[tuple[int, int]], evidence: Evidence | None, room: int) -> None:
-        """Add the features of pairs of columns, as far as there is room for so many features."""
-        coarse = {each.column: each for each in self.coarse()}
-        known = {(cross.left.column, cross.right.column) for cross in self.crosses}
-        ledger, crosses = Ledger(self.ledger.entries), [*self.crosses]
-        for one, other in pairs:
-            if (one, other) in known or one not in coarse or other not in coarse:
-                continue
-            cross = crossed(coarse[one], coarse[other], evidence, ledger.width)
-            if 0 < len(cross.chosen) <= room:
-                room -= len(cross.chosen)
-                crosses.append(cross)
-                labels = [labels_of(self.columns[at].known, coarse[at]) for at in (one, other)]
-                for i, j in cross.chosen:
-                    ledger.add(one, f"{labels[0][i]} x {labels[1][j]}", partner=other)
-        self.__dict__.update(ledger=ledger, crosses=tuple(crosses), _plan=None)
-
     # Using it ------------------------------------------------------------------------------------
 
     def encode(self, table: Table) -> csr_array:
         """Return rows of features; each row depends on nothing but itself and what was settled."""
-        if self._plan is None:
-            self._plan = _Plan(self.columns)
-        rows = self._plan.encoded(table, self.ledger.width)
-        if self.crosses:
-            products = self._products()
-            places = np.tile(products.features, len(table))
-            ends = np.arange(len(table) + 1) * products.features.size
-            values = products.of(rows.toarray()).ravel()
-            rows += csr_array((values, places, ends), shape=rows.shape)
-            rows.eliminate_zeros()
-        return rows
+        return self._planned().encoded(table, self.ledger.width)
 
     def encode_dense(self, table: Table) -> NDArray[np.float64]:
         """Return the same as an array."""
+        return self._planned().dense(table, self.ledger.width)
+
+    def _planned(self) -> "_Plan":
         if self._plan is None:
             self._plan = _Plan(self.columns)
-        if self._plan.products is None:
-            self._plan.products = self._products().arrays
-        return self._plan.dense(table, self.ledger.width)
-
-    def _products(self) -> Products:
-        if self._made_of is not self.crosses:
-            self._made_of, self._made = self.crosses, Products(self.crosses)
-        return self._made
+        return self._plan
 
     def as_decided(self, table: Table) -> list[Column]:
         """Return columns as what they were decided to be; cells that are not are gaps."""
@@ -275,9 +227,6 @@ class Encoding:
         for column in self.columns:
             if column.known is not None:
                 column.known.save(out)
-        out.put(len(self.crosses))
-        for cross in self.crosses:
-            cross.save(out)
         return out.arrays()
 
     @classmethod
@@ -303,7 +252,6 @@ class Encoding:
         encoding.columns = [
             encoding._with_known(place, column, source) for place, column in enumerate(decided)
         ]
-        encoding.crosses = tuple(Cross.load(source) for _ in range(source.get()))
         source.finish()
         return encoding
 
@@ -348,7 +296,6 @@ class _Plan:
         self.ramps, self.singles = self.pieces.ramps(), singles_of(curves)
         kinds = [type(column.known) for _, column in self.columns]
         self.marks = kinds.count(WordColumn) + TIME_MARKS * kinds.count(TimeColumn)
-        self.products: Any = None
 
     def encoded(self, table: Table, width: int) -> csr_array:
         rows = max(_FEW_ROWS, _CELLS // max(1, len(self.pieces.features)))
@@ -361,7 +308,7 @@ class _Plan:
         return _stacked(parts, width)
 
     def dense(self, table: Table, width: int) -> NDArray[np.float64]:
-        """Return the rows of `encoded`, with crosses, as an array."""
+        """Return the rows of `encoded` as an array."""
         numbers = np.empty((len(table), self.curves))
         marks = np.empty((len(table), self.marks), np.int64)
         X, at, mark = np.zeros((len(table), width)), 0, 0
@@ -389,7 +336,7 @@ class _Plan:
                 X[np.flatnonzero(cells.codes < 0), known.gap] = float(known.gap >= 0)
                 rows, features, found = known.entries(cells)
                 X[rows, features] = found
-        kernels.encoding.encode(numbers, marks, self.singles, self.ramps, self.products, X)
+        kernels.encoding.encode(numbers, marks, self.singles, self.ramps, X)
         return X
 
     def _encoded(self, table: Table, width: int) -> csr_array:

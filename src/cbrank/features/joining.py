@@ -3,8 +3,7 @@
 Features are matched by what they mean. A category is its column and its word. The line, the pieces and
 the isolated values of a column of numbers belong to its curve: where two encodings have given a column
 another curve since they parted, the later one is kept, and the features of the other are never again
-other than zero, as those of a curve that a column has left. Cells of crosses are matched by the features
-that they are products of.
+other than zero, as those of a curve that a column has left.
 """
 
 from collections import Counter
@@ -16,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cbrank.features.crosses import WORDS, Coarse, Cross
 from cbrank.features.curves import Curve, NumberColumn
 from cbrank.features.encoding import Encoding, Known, Settled
 from cbrank.features.ledger import Entry, Ledger
@@ -32,9 +30,7 @@ _CURE = (
 )
 
 
-def joined(
-    encodings: Sequence[Encoding], shared: Encoding | None, room: int
-) -> tuple[Encoding, list[Places]]:
+def joined(encodings: Sequence[Encoding], shared: Encoding | None) -> tuple[Encoding, list[Places]]:
     """Return the encoding that has the features of all, and where it has those of each.
 
     Parameters
@@ -43,17 +39,13 @@ def joined(
         What is made one; later ones are later.
     shared : Encoding, optional
         What all of them went on from.
-    room : int
-        How many features of crosses there may be; of those beyond the shared ones, pairs of columns
-        that most encodings have come first.
 
     Returns
     -------
     Encoding
         The union.
     list of ndarray
-        For each encoding, the place of each of its features in the union; -1 for a cross that found
-        no room.
+        For each encoding, the place of each of its features in the union.
 
     Raises
     ------
@@ -68,8 +60,6 @@ def joined(
         own = np.full(encoding.ledger.width, -1, np.int64)
         own[: Ledger(begun).width] = np.arange(Ledger(begun).width)
         for at, entry in _entries(encoding, len(begun)):
-            if entry.partner >= 0:
-                continue
             key = entry.owner, entry.name, entry.size, tokens.get(at)
             if key not in known:
                 known[key] = ledger.add(
@@ -82,13 +72,12 @@ def joined(
         _joined_column(each, shared is not None, union.settings.names[at])
         for at, each in enumerate(_moved_columns(every, places))
     ]
-    crosses = _joined_crosses(every, places, ledger, room)
-    union.__dict__.update(ledger=ledger, crosses=crosses)
+    union.ledger = ledger
     return union, places if shared is None else places[1:]
 
 
 def _common(every: Sequence[Encoding], shared: Encoding | None) -> list[Entry]:
-    """Return the first features, which all have in common, and not a part of a cross."""
+    """Return the first features, which all have in common."""
     ledgers = [encoding.ledger.entries for encoding in every]
     rows = zip(*ledgers, strict=False)
     begun = [row[0] for row in takewhile(lambda row: len({*row}) == 1, rows)]
@@ -96,8 +85,6 @@ def _common(every: Sequence[Encoding], shared: Encoding | None) -> list[Entry]:
         if len(begun) < len(shared.ledger.entries):
             raise ValueError(f"the rankers did not all go on from the prior: {_CURE}")
         return [*shared.ledger.entries]
-    while begun and begun[-1].partner >= 0:
-        begun.pop()
     return begun
 
 
@@ -275,70 +262,3 @@ def _joined_words(known: Sequence[WordColumn]) -> WordColumn:
         times = min(2, sum(each.only_met for each in known))
         return replace(whole, once=frozenset(), only=min(alone), only_met=times)
     return whole
-
-
-# Crosses -----------------------------------------------------------------------------------------
-
-
-def _joined_crosses(
-    every: Sequence[Encoding], places: list[Places], ledger: Ledger, room: int
-) -> tuple[Cross, ...]:
-    """Return the crosses of all; their features are added to the ledger, and to the places."""
-    kept, cells = list[Cross](), dict[Any, int]()
-    votes = Counter(pair for each in every for pair in {_pair(cross) for cross in each.crosses})
-    waiting = []
-    for encoding, own in zip(every, places, strict=True):
-        for cross in encoding.crosses:
-            if own[cross.first] >= 0:  # from the beginning
-                if cross.first not in {one.first for one in kept}:
-                    kept.append(cross)
-                    cells |= _cells(cross, own)
-                    room -= len(cross.chosen)
-            else:
-                waiting.append((cross, encoding.ledger, own))
-    waiting.sort(key=lambda each: -votes[_pair(each[0])])
-    for cross, theirs, own in waiting:
-        keys = [*_cells(cross, own)]
-        new = [at for at, key in enumerate(keys) if key not in cells]
-        if 0 < len(new) <= room:
-            room -= len(new)
-            kept.append(_added(cross, new, theirs, own, ledger))
-            first = kept[-1].first
-            cells |= {keys[at]: first + number for number, at in enumerate(new)}
-        found = [cells.get(key, -1) for key in keys]
-        own[cross.first : cross.first + len(keys)] = found
-    return tuple(kept)
-
-
-def _pair(cross: Cross) -> tuple[int, int]:
-    return cross.left.column, cross.right.column
-
-
-def _cells(cross: Cross, places: Places) -> dict[Any, int]:
-    """Return the features of a cross by what they are products of."""
-    left, right = _sides(cross.left, places), _sides(cross.right, places)
-    keys = [(_pair(cross), left[i], right[j]) for i, j in cross.chosen]
-    return {key: cross.first + at for at, key in enumerate(keys)}
-
-
-def _sides(coarse: Coarse, places: Places) -> list[Any]:
-    """Return what tells coarse features apart; the one for all further words is the same in all."""
-    return [
-        "others"
-        if coarse.is_words and (len(group) > 1 or at == WORDS)
-        else (tuple(places[list(group)].tolist()), coarse.factors[at], coarse.offsets[at])
-        for at, group in enumerate(coarse.groups)
-    ]
-
-
-def _added(cross: Cross, cells: list[int], theirs: Ledger, own: Places, ledger: Ledger) -> Cross:
-    """Return some cells of a cross, whose features are added to a ledger."""
-    first, names = ledger.width, theirs.names()
-    for at in cells:
-        one, other = _pair(cross)
-        ledger.add(one, str(names[cross.first + at]), partner=other)
-    sides = [
-        side._replace(groups=tuple(tuple(own[list(group)].tolist()) for group in side.groups))
-        for side in (cross.left, cross.right)
-    ]
-    return Cross(sides[0], sides[1], tuple(cross.chosen[at] for at in cells), first)

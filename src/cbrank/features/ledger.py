@@ -19,7 +19,6 @@ class Entry(NamedTuple):
     name: str
     bends: bool  # a piece of a curve
     size: int  # how many they are
-    partner: int = -1  # of a cross, the other column
 
 
 class Ledger:
@@ -31,14 +30,12 @@ class Ledger:
         self.entries = [*entries]
         self.width = sum(entry.size for entry in entries)
 
-    def add(
-        self, owner: int, name: str, *, bends: bool = False, count: int = 1, partner: int = -1
-    ) -> int:
+    def add(self, owner: int, name: str, *, bends: bool = False, count: int = 1) -> int:
         """Add features and return the place of the first."""
         first, self.width = self.width, self.width + count
         if self.width > _MOST_FEATURES:
             raise ValueError(f"the columns have more than {_MOST_FEATURES} features in all.")
-        self.entries.append(Entry(owner, name, bends, count, partner))
+        self.entries.append(Entry(owner, name, bends, count))
         return first
 
     def owners(self) -> NDArray[np.int64]:
@@ -48,10 +45,6 @@ class Ledger:
     def bends(self) -> NDArray[np.bool_]:
         """Say of each feature whether it is a piece of a curve."""
         return self._spread([entry.bends for entry in self.entries], np.bool_)
-
-    def partners(self) -> NDArray[np.int64]:
-        """Return the second column of each cross; -1 for what is no cross."""
-        return self._spread([entry.partner for entry in self.entries], np.int64)
 
     def names(self) -> NDArray[Any]:
         """Return the name of each feature, as an array of objects."""
@@ -109,7 +102,6 @@ class Reader:
         self._texts = iter(Texts.checked({"text": arrays["text"], "ends": arrays["ends"]}))
         self._floats, self._at = arrays["floats"], 0
         self.columns = columns
-        self._width = 0
         self._features: dict[int, Entry] = {}  # of which nobody has said yet that they are its own
 
     def get(self, low: int = 0, high: int = 2**62) -> int:
@@ -130,10 +122,6 @@ class Reader:
         if not np.isfinite(values).all() or (rising and not (values[1:] > values[:-1]).all()):
             raise ValueError("its encoder has numbers that make no sense")
         return values
-
-    def get_places(self) -> tuple[int, ...]:
-        """Return places of features, as many as were written; others may have them too."""
-        return tuple(self.get(0, self._width - 1) for _ in range(self.get()))
 
     def get_text(self) -> str:
         """Return a text."""
@@ -165,21 +153,13 @@ class Reader:
                 self.get_text(),
                 bool(self.get(0, 1)),
                 self.get(1, 2**16),
-                self.get(-1, self.columns - 1),
             )
             for _ in range(self.get())
         ]
         ledger = Ledger()
         for entry in entries:
             self._features[ledger.width] = entry
-            ledger.add(
-                entry.owner,
-                entry.name,
-                bends=entry.bends,
-                count=entry.size,
-                partner=entry.partner,
-            )
-        self._width = ledger.width
+            ledger.add(entry.owner, entry.name, bends=entry.bends, count=entry.size)
         return ledger
 
     def finish(self) -> None:
@@ -192,6 +172,6 @@ class Reader:
 def put_ledger(out: Writer, ledger: Ledger) -> None:
     """Write the features."""
     out.put(len(ledger.entries))
-    for owner, name, bends, size, partner in ledger.entries:
-        out.put(owner, int(bends), size, partner)
+    for owner, name, bends, size in ledger.entries:
+        out.put(owner, int(bends), size)
         out.texts.append(name)

@@ -139,6 +139,13 @@ class TimeColumn:
         words.append(np.where(np.isnan(years), self.gap, -1))
         return years, self.days_of(column), words
 
+    def numbers(self, column: Times) -> tuple[Numbers, ...]:
+        """Return days, month, weekday and hour as numbers."""
+        _, parts = _parts_of(column.seconds)
+        return self.days_of(column), *(
+            np.where(part.codes < 0, np.nan, part.codes) for part in parts
+        )
+
     def describe(self) -> str:
         """Return a phrase about what varies."""
         if self.first is None:

@@ -32,30 +32,30 @@ class Panel(NamedTuple):
     Attributes
     ----------
     name : str
-        Its column or columns.
-    kind : {"number", "word", "time", "cross"}
-        Numbers and times are curves, words bars, crosses maps.
+        Its column.
+    kind : {"number", "word", "time"}
+        Numbers and times are curves, words bars.
     moves : float
         How far it moves scores.
-    curve : Curve or Map
+    curve : Curve
         What it adds.
     marks : Curve
-        What gaps and isolated values add; empty for words and crosses.
+        What gaps and isolated values add; empty for words.
     """
 
     name: str
     kind: str
     moves: float
-    curve: Any
+    curve: Curve
     marks: Curve
 
 
 class CurvesDisplay:
-    """What columns do to scores: curves with bands, bars of words, maps of crosses.
+    """What columns do to scores: curves with bands, bars of words.
 
     Numbers and times are curves, which are zero at the median, with bands of 1.96 standard deviations. Words
-    are bars, zero being their mean, with error bars of the same length. Crosses are maps. All curves
-    have one scale, and so have all bars and all maps. Use `from_estimator` to make one.
+    are bars, zero being their mean, with error bars of the same length. All curves have one scale, and so
+    have all bars. Use `from_estimator` to make one.
 
     Parameters
     ----------
@@ -104,9 +104,8 @@ class CurvesDisplay:
         ----------
         ranker : AdditiveRanker
             One that has learned.
-        columns : sequence of str, int or pairs of them, default=None
-            Columns, or pairs of them for their crosses, in order; the `n` that move scores most if
-            None, those first.
+        columns : sequence of str or int, default=None
+            Columns, in order; the `n` that move scores most if None, those first.
         X : array-like, list of dict or data frame of shape (n_samples, n_columns), default=None
             Rows that say how far columns move scores; the buffered ones if None.
         n : int, default=9
@@ -181,7 +180,7 @@ class CurvesDisplay:
 
 
 def reaches(panels: Sequence[Panel]) -> list[float]:
-    """Return how far from zero the scale of each panel goes: curves, bars and maps have one each."""
+    """Return how far from zero the scale of each panel goes: curves and bars have one each."""
     hows = [_how(panel) for panel in panels]
     return [_reach([p for p, h in zip(panels, hows, strict=True) if h is how]) for how in hows]
 
@@ -202,8 +201,8 @@ def panels_of(
     ----------
     ranker : AdditiveRanker
         One that has learned.
-    columns : sequence of str, int or pairs of them, default=None
-        Columns, or pairs of them for their crosses.
+    columns : sequence of str or int, default=None
+        Columns.
     X : array-like, list of dict or data frame of shape (n_samples, n_columns), default=None
         Rows that say how far columns move scores; the buffered ones if None.
     n : int, default=9
@@ -229,9 +228,6 @@ def panels_of(
 
 
 def _panel(effects: Effects, term: Term, moves: float) -> Panel:
-    if term.kind == "cross":
-        found: Any = effects.cross(*term.columns)
-        return Panel(term.name, term.kind, moves, found, Curve([], np.zeros(0), np.zeros(0)))
     return Panel(term.name, term.kind, moves, effects.curve(term.name), effects.marks(term.name))
 
 
@@ -253,19 +249,9 @@ def ends_of(panel: Panel) -> list[tuple[str, float]]:
     list of two pairs of str and float
         The lowest and the highest.
     """
-    effect, marks = panel.curve.effect, panel.marks
-    if panel.kind != "cross":
-        effect = np.append(effect, marks.effect)
-    found = []
-    for flat in (int(effect.argmin()), int(effect.argmax())):
-        at = np.unravel_index(flat, effect.shape)
-        grids = panel.curve[: effect.ndim]
-        if panel.kind == "cross":
-            name = ", ".join(_word(grid[i]) for grid, i in zip(grids, at, strict=True))
-        else:
-            name = [*map(_word, panel.curve.grid), *marks.grid][flat]
-        found.append((name, float(effect[at])))
-    return found
+    effect = np.append(panel.curve.effect, panel.marks.effect)
+    names = [*map(_word, panel.curve.grid), *panel.marks.grid]
+    return [(names[at], float(effect[at])) for at in (int(effect.argmin()), int(effect.argmax()))]
 
 
 def draw_curves(path: Path, panels: list[Panel]) -> None:
@@ -287,8 +273,6 @@ def draw_curves(path: Path, panels: list[Panel]) -> None:
 
 def _how(panel: Panel) -> "Callable[[Axes, Panel, float], None]":
     """Return what draws a panel."""
-    if panel.kind == "cross":
-        return _put_map
     return _put_bars if panel.kind == "word" or len(panel.curve.grid) <= 2 else _put_curve
 
 
@@ -306,12 +290,10 @@ def _reach(panels: list[Panel]) -> float:
     """Return how far from zero effects with their bands reach, but for bands much wider than all."""
     effects, bands = [0.0], [0.0]
     for panel in panels:
-        curves = [panel.curve] if panel.kind == "cross" else [panel.curve, panel.marks]
-        for curve in curves:
+        for curve in (panel.curve, panel.marks):
             size = np.abs(curve.effect)
             effects.append(float(size.max(initial=0.0)))
-            if panel.kind != "cross":
-                bands.append(float((size + _BAND * curve.deviation).max(initial=0.0)))
+            bands.append(float((size + _BAND * curve.deviation).max(initial=0.0)))
     return 1.05 * min(max(*effects, *bands), 2.0 * max(effects)) or 1.0
 
 
@@ -383,40 +365,6 @@ def _put_bars(axes: "Axes", panel: Panel, reach: float) -> None:
     axes.grid(visible=True, axis="x")
     axes.tick_params(axis="y", length=0)
     axes.xaxis.set_major_locator(matplotlib("ticker").MaxNLocator(5))
-
-
-def _put_map(axes: "Axes", panel: Panel, reach: float) -> None:
-    grid, other, effect = panel.curve
-    colours = matplotlib("colors").LinearSegmentedColormap.from_list("", [_LOW, "#f7f7f7", _HIGH])
-    edges = [_edges(values) for values in (grid, other)]
-    drawn = axes.pcolormesh(
-        *edges, effect.T, cmap=colours, vmin=-reach, vmax=reach, rasterized=True
-    )
-    for axis, values in zip((axes.xaxis, axes.yaxis), (grid, other), strict=True):
-        if isinstance(values, list):
-            longest = 6 if axis is axes.xaxis else _LONGEST_WORD
-            axis.set_ticks(range(len(values)), [_short(word, longest) for word in values])
-            if axis is axes.xaxis and len(values) > 3:
-                axes.tick_params(axis="x", rotation=90)
-        else:
-            _number_axis(axis, values)
-    one, _, two = panel.name.partition(" x ")
-    axes.set_xlabel(_short(one, _LONGEST_TITLE), fontsize="small")
-    axes.set_ylabel(_short(two, _LONGEST_TITLE - 6), fontsize="small")
-    axes.grid(visible=False)
-    bar = axes.figure.colorbar(drawn, ax=axes, aspect=14, pad=0.03)
-    bar.ax.tick_params(labelsize="small", length=2)
-    bar.locator = matplotlib("ticker").MaxNLocator(4)
-    bar.update_ticks()
-    bar.outline.set_visible(False)
-
-
-def _edges(values: Any) -> NDArray[np.float64]:
-    if isinstance(values, list):
-        return np.arange(len(values) + 1, dtype=np.float64) - 0.5
-    middles = 0.5 * values[1:] + 0.5 * values[:-1]
-    edges: NDArray[np.float64] = np.concatenate([values[:1], middles, values[-1:]])
-    return edges
 
 
 def _number_axis(axis: Any, values: Any) -> None:

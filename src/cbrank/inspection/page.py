@@ -149,7 +149,7 @@ def _curves(ranker: Any) -> Section | None:
     intro = (
         "What each column adds to scores, those first that move scores most. Curves are zero at the "
         "median and bars at their mean; bands and bars of error are 95% wide. Of all curves the scale "
-        "is one, and so it is of all bars and of all maps."
+        "is one, and so it is of all bars."
     )
     drawn = map(_curve, range(len(panels)), panels, reaches(panels))
     return Section("curves", "What columns do", [intro, Gallery(tuple(drawn), small=True)])

@@ -18,6 +18,7 @@ Submodules are imported at their first use, so that ``import cbrank`` need not i
 * ``vectors``, ``steps``, ``random``: shared by all learners; ``threads``: one BLAS thread at a time
 * ``prequential``: rows are tested, then learned from: honest AUC; ``calibration``: probabilities
 * ``window_auc``: exact AUC of a sliding window
+* ``trees``: trees of decisions, grown from histograms
 * ``svmlight``, ``csv``: parsers of text; ``numbers``: decimal to double; ``scaling``: of columns
 """
 
@@ -52,6 +53,7 @@ if TYPE_CHECKING:  # to type checkers, all in a module that is not listed here i
         spauc,
         svmlight,
         threads,
+        trees,
         uniexp,
         window_auc,
     )

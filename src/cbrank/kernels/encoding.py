@@ -1,4 +1,4 @@
-"""Features of rows of a table: lines and pieces of curves, indicators, and products of coarse features."""
+"""Features of rows of a table: lines and pieces of curves, and indicators."""
 
 from typing import NamedTuple
 
@@ -31,26 +31,13 @@ class Ramps(NamedTuple):
     height: np.ndarray
 
 
-class Products(NamedTuple):
-    """Features of pairs of columns: products of two sums of features, each times a factor, plus an offset."""
-
-    members: np.ndarray  # features that are added up
-    starts: np.ndarray  # of each sum's members; the last is their number
-    factors: np.ndarray
-    offsets: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
-    features: np.ndarray
-
-
 @exact_kernel
-def encode(numbers, marks, singles, ramps, products, X):
+def encode(numbers, marks, singles, ramps, X):
     """Write the features of rows into `X`, which is zero.
 
     `numbers` has a column for each of a table's; NaN is a gap. `marks` has features that are 1, or -1.
     """
     seen = np.empty(numbers.shape[1])
-    coarse = np.empty(products.factors.size)
     for row in range(numbers.shape[0]):
         x = X[row]
         for column in range(numbers.shape[1]):
@@ -64,28 +51,6 @@ def encode(numbers, marks, singles, ramps, products, X):
         for k in range(marks.shape[1]):
             if marks[row, k] >= 0:
                 x[marks[row, k]] = 1.0
-        _make_coarse(x, products, coarse)
-        for k in range(products.features.size):
-            x[products.features[k]] = coarse[products.left[k]] * coarse[products.right[k]]
-
-
-@exact_kernel
-def multiply(X, products, found):
-    """Write the features of pairs into `found`, given rows that have all others."""
-    coarse = np.empty(products.factors.size)
-    for row in range(X.shape[0]):
-        _make_coarse(X[row], products, coarse)
-        for k in range(products.features.size):
-            found[row, k] = coarse[products.left[k]] * coarse[products.right[k]]
-
-
-@exact_jit
-def _make_coarse(x, products, coarse):
-    for k in range(coarse.size):
-        total = 0.0
-        for at in range(products.starts[k], products.starts[k + 1]):
-            total += x[products.members[at]]
-        coarse[k] = total * products.factors[k] + products.offsets[k]
 
 
 @exact_jit

@@ -285,7 +285,7 @@ def learn(address: int, label: int, may_end: bool) -> int:
     numbers = counts_at(table[NUMBERS], (learners,))
     mix = floats_at(table[MIX], (learners, READOUTS))
     block, readouts, curve = block_at(table), readouts_at(table), curve_at(table)
-    _follow(said, tested, noted, numbers, mix, block, readouts, curve, False, False)
+    _follow(said, tested, noted, numbers, mix, block, readouts, curve, numbers.size, False)
     return LEARNED
 
 

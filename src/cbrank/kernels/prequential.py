@@ -245,17 +245,17 @@ def _finite(score):
 
 
 @kernel
-def follow(said, tested, labels, learners, mix, block, readouts, state, by_scores, shuffled):
+def follow(said, tested, labels, learners, mix, block, readouts, state, centred, shuffled):
     """Turn the notes on rows into places, and let the curve learn from them.
 
     `said` has the notes of the learners with these numbers, in that order, and `mix` their weights
-    in the place that is served; `readouts` is by number.
+    in the place that is served; the first `centred` are tested by class means; `readouts` is by number.
     """
-    _follow(said, tested, labels, learners, mix, block, readouts, state, by_scores, shuffled)
+    _follow(said, tested, labels, learners, mix, block, readouts, state, centred, shuffled)
 
 
 @allocating_jit
-def _follow(said, tested, labels, learners, mix, block, readouts, state, by_scores, shuffled):
+def _follow(said, tested, labels, learners, mix, block, readouts, state, centred, shuffled):
     matrix, right, inputs = np.empty((TERMS, TERMS)), np.empty(TERMS), np.empty(TERMS)
     at, knots = block.position[1], knots_of(state.shape)
     for row in range(labels.size):
@@ -266,7 +266,7 @@ def _follow(said, tested, labels, learners, mix, block, readouts, state, by_scor
             g = learners[k]
             for r in range(said.shape[2]):
                 level, centre = readouts.level[g, r : r + 1], readouts.centre[g, r]
-                own = _place(said[k, row, r], label, level, centre, seen, memory, by_scores)
+                own = _place(said[k, row, r], label, level, centre, seen, memory, k >= centred)
                 block.places[k, r, at] = own
                 place += mix[k, r] * own
         block.served[at], block.labels[at] = place, labels[row]
@@ -323,15 +323,15 @@ def measure(  # type: ignore[no-untyped-def]
         positive += labels[i]
     new = 2.0 * positive * (labels.size - positive) / labels.size
     if new > 0.0:
-        old = weight[0] * kept
         for k in range(learners.size):
+            old = weight[learners[k]] * kept
+            weight[learners[k]] = old + new
             for r in range(evidence.shape[1]):
                 auc, before = (
                     _pair_auc(places[k, r], orders[k, r], labels),
                     evidence[learners[k], r],
                 )
                 evidence[learners[k], r] = min((old * before + new * auc) / (old + new), 1.0)
-        weight[0] = old + new
     count_places(served, labels, counts, kept)
     found = find_shape(counts, shape)
     for i in range(found.shape[0]):

@@ -7,24 +7,27 @@ a block at most, and a part that has begun is taken to its end.
 import contextlib
 import operator
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import starmap
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cbrank import kernels
+from cbrank.features.forests import Apart
 from cbrank.features.table import Table
 from cbrank.learning import record, served
 from cbrank.learning.front import milestone, waits
+from cbrank.learning.leaves import grown_again
 from cbrank.learning.method import Method
 from cbrank.learning.state import Batch, Cell, State
 
 Call = tuple[Any, ...]  # a compiled function and its arguments
 
+_NO_MEANS = np.zeros(0)
 DENSE_BLOCK = 2**20  # numbers of a sparse matrix made dense at a time: 8 MiB
 
 
@@ -35,13 +38,11 @@ def learn(
     *,
     shuffled: bool,
     tested: bool = True,
-    ahead: bool = False,
 ) -> None:
     """Learn rows in the order given, all but those of weight 0.
 
     Rows that were learned from before, in an earlier pass, are not `tested`. Rows that were `shuffled` are no stream
-    in time. If rows wait for more, so do these, unless it is to be decided what columns are by looking
-    `ahead`. Where nothing could be learned, all is as before.
+    in time. If rows wait for more, so do these. Where nothing could be learned, all is as before.
     """
     order = batch.order[batch.weights[batch.order] > 0.0]
     if not order.size:
@@ -55,7 +56,7 @@ def learn(
         if before.front is None or before.front.waiting is None:
             _learn(cell, method, batch._replace(order=order), tested)
         else:
-            _wait_or_learn(cell, method, batch._replace(order=order), tested, ahead)
+            _wait_or_learn(cell, method, batch._replace(order=order), tested)
     except BaseException:
         if cell.state.buffer.seen.sum() == seen:
             cell.state.record.memory[0] = remembered
@@ -65,20 +66,23 @@ def learn(
         cell.turn += 1
 
 
-def _wait_or_learn(cell: Cell, method: Method, batch: Batch, tested: bool, ahead: bool) -> None:
+def decide(cell: Cell, method: Method, batch: Batch) -> None:
+    """Decide what columns are by the first of some rows, of which none has been learned."""
+    front = cell.state.front
+    if front is not None and front.waiting is not None:
+        _, cell.state = front.settle(method, cell.state, some(batch.X, batch.order[: front.first_of_fit]))
+
+
+def _wait_or_learn(cell: Cell, method: Method, batch: Batch, tested: bool) -> None:
     """Let rows wait with those that do, or learn all once there are enough to decide what columns are."""
     front, order = cell.state.front, batch.order
     waiting = front.waiting
-    if ahead:
-        first = some(batch.X, order[: front.first_of_fit])
-    else:
-        head = order[: front.first - waiting.labels.size]
-        with_head = waiting.with_rows(some(batch.X, head), batch.labels[head], batch.weights[head])
-        if with_head.labels.size < front.first:
-            cell.state = cell.state._replace(front=front._replace(waiting=with_head))
-            return
-        first = with_head.rows
-    method, state = front.settle(method, cell.state, first)
+    head = order[: front.first - waiting.labels.size]
+    with_head = waiting.with_rows(some(batch.X, head), batch.labels[head], batch.weights[head])
+    if with_head.labels.size < front.first:
+        cell.state = cell.state._replace(front=front._replace(waiting=with_head))
+        return
+    method, state = front.settle(method, cell.state, with_head.rows)
     fresh = Cell(state)  # so that an interrupt leaves the rows waiting
     if waiting.labels.size:
         _learn(fresh, method, Batch(*waiting.batch), tested)
@@ -110,11 +114,12 @@ def _learn(cell: Cell, method: Method, batch: Batch, tested: bool) -> None:
         if not rows_left(cell.state):  # an interrupt came just before the block ended
             end_block(cell, method)
         for block in _blocks(cell, batch, tested):
-            begin = 0
-            while begin < block.order.size:
+            begin, size = 0, block[0].order.size
+            while begin < size:
                 end = begin + (rows_left(cell.state) if tested else record.LONGEST)
-                rows = block._replace(order=block.order[begin:end])
-                part = _Part(cell, method, rows, tested)
+                some_rows = slice(begin, end)
+                rows, *beside = (each._replace(order=each.order[some_rows]) for each in block)
+                part = _Part(cell, method, rows, beside, tested)
                 to_its_end(part.go_on, part.learned.any)
                 begin = end
 
@@ -137,12 +142,12 @@ def rows_left(state: State) -> int:
 # Rows as kernels take them --------------------------------------------------------------------------
 
 
-def _blocks(cell: Cell, batch: Batch, tested: bool) -> Iterator[Batch]:
-    """Yield rows as kernels take them; those that become dense or features, a block at a time."""
+def _blocks(cell: Cell, batch: Batch, tested: bool) -> Iterator[list[Batch]]:
+    """Yield rows as kernels take them, for each group of learners; those that become dense or features, a block at a time."""
     state, plain = cell.state, isinstance(batch.X, np.ndarray | Table)
     forgotten = state.front is None and state.memory is None
     if forgotten and (state.sparse or plain):
-        yield for_kernel(cell, batch)
+        yield [for_kernel(cell, batch)]
         return
     begin, every, as_it_is = 0, batch.order, plain or state.sparse
     while begin < every.size:
@@ -153,24 +158,28 @@ def _blocks(cell: Cell, batch: Batch, tested: bool) -> Iterator[Batch]:
         rows = some(batch.X, places)
         X = features_of(cell.state, rows)
         if tested:
-            cell.state = _keeping(cell.state, rows, X, batch.labels[places], batch.weights[places])
-        here = np.arange(places.size)
-        yield for_kernel(cell, Batch(X, batch.labels[places], batch.weights[places], here))
+            cell.state = _keeping(cell.state, rows, batch.labels[places], batch.weights[places])
+        own = batch.labels[places], batch.weights[places], np.arange(places.size)
+        beside = [
+            _for_group(cell, at, Batch(group.source.encode(cell.state.front.encoder, rows), *own))
+            for at, group in enumerate(cell.state.beside)
+        ]
+        yield [for_kernel(cell, Batch(X, *own)), *beside]
         begin += places.size
 
 
-def _keeping(state: State, rows: Any, X: Any, labels: Any, weights: Any) -> State:
+def _keeping(state: State, rows: Any, labels: Any, weights: Any) -> State:
     """Return a state that keeps some more rows of the block, which are about to be learned."""
-    front, memory = state.front, state.memory
-    if front is not None:
-        front = front.keeping(X)
-    if memory is not None:
-        if state.sparse and front is None:
-            rows = sp.csr_array(rows)
-        elif sp.issparse(rows):
-            rows = rows.toarray()
-        memory = memory.with_rows(int(state.record.position[record.FILLED]), rows, labels, weights)
-    return state._replace(front=front, memory=memory)
+    if state.memory is None:
+        return state
+    if state.sparse and state.front is None:
+        rows = sp.csr_array(rows)
+    elif sp.issparse(rows):
+        rows = rows.toarray()
+    elif isinstance(rows, Apart):
+        rows = rows.plain()
+    filled = int(state.record.position[record.FILLED])
+    return state._replace(memory=state.memory.with_rows(filled, rows, labels, weights))
 
 
 def some(X: Any, rows: Any) -> Any:
@@ -185,18 +194,73 @@ def features_of(state: State, rows: Any) -> Any:
     return rows.toarray() if sp.issparse(rows) and not state.sparse else rows
 
 
+class Encoded(NamedTuple):
+    """Rows of features, and of those that are beside them."""
+
+    X: Any
+    beside: tuple[sp.csr_array, ...]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of the rows of features."""
+        shape: tuple[int, int] = self.X.shape
+        return shape
+
+
+def encoded(state: State, rows: Any) -> Any:
+    """Return rows as all learners score them."""
+    X = features_of(state, rows)
+    if not state.beside:
+        return X
+    beside = (group.source.encode(state.front.encoder, rows) for group in state.beside)
+    return Encoded(X, tuple(beside))
+
+
+def scored(X: Any, mixed: served.Mixture) -> Any:
+    """Return the scores of encoded rows, before the intercept; a row's own does not depend on those beside it."""
+    if not isinstance(X, Encoded):
+        return product(X, mixed.weights)
+    pairs = zip(X.beside, mixed.beside, strict=True)
+    return product(X.X, mixed.weights) + sum(starmap(served.products, pairs))
+
+
+def product(X: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the product of each row with the weights, whatever rows are beside it."""
+    if sp.issparse(X):
+        return np.asarray(X @ weights)
+    if X.shape[1] != weights.size:
+        raise ValueError(f"X has {X.shape[1]} features, and there are weights of {weights.size}.")
+    scores: NDArray[np.float64] = kernels.scores.products(read_only(X), read_only(weights))
+    return scores
+
+
 def for_kernel(cell: Cell, batch: Batch) -> Batch:
     """Return rows as kernels take them: read-only, so that one compiled version serves all."""
     if not cell.state.sparse:
         return batch._replace(X=read_only(batch.X))
+    rows, buffer = _sparse_rows(batch, cell.state.buffer)
+    if buffer is not cell.state.buffer:
+        cell.state = cell.state._replace(buffer=buffer)
+    return rows
+
+
+def _for_group(cell: Cell, at: int, batch: Batch) -> Batch:
+    """Return rows as kernels take them for one of the groups of learners beside the others."""
+    beside = [*cell.state.beside]
+    rows, buffer = _sparse_rows(batch, beside[at].buffer)
+    if buffer is not beside[at].buffer:
+        beside[at] = beside[at]._replace(buffer=buffer)
+        cell.state = cell.state._replace(beside=tuple(beside))
+    return rows
+
+
+def _sparse_rows(batch: Batch, buffer: Any) -> tuple[Batch, Any]:
+    """Return sparse rows as kernels take them, and a buffer with room for them."""
     X = batch.X if sp.issparse(batch.X) else sp.csr_array(batch.X)
     parts = X.data, X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int64, copy=False)
     rows = kernels.buffers.Csr(*map(read_only, parts))
     longest = int(np.diff(rows.indptr)[batch.order].max(initial=0))
-    buffer = kernels.buffers.widened(cell.state.buffer, longest)
-    if buffer is not cell.state.buffer:
-        cell.state = cell.state._replace(buffer=buffer)
-    return batch._replace(X=rows)
+    return batch._replace(X=rows), kernels.buffers.widened(buffer, longest)
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
@@ -222,75 +286,108 @@ def kernel_call(cell: Cell, method: Method, batch: Batch) -> Callable[[], None]:
 # A part of a block --------------------------------------------------------------------------------
 
 
+class _Group(NamedTuple):
+    """Learners of the same features, and the rows of a part as they learn them."""
+
+    first: int  # the place of its first learner among all
+    method: Method
+    models: tuple[Any, ...]
+    kernel: Any
+    rows: Batch
+    buffer: Any
+    own: Any  # a copy of the buffer, for who is not the last to learn: all meet the same rows
+    trail: tuple[Any, ...]  # what tests them
+    scores: Any
+
+
 class _Part:
     """The next rows of a batch. Every learner takes all of them or none does."""
 
-    def __init__(self, cell: Cell, method: Method, batch: Batch, tested: bool) -> None:
-        self._cell, self._method, self._batch, self._tested = cell, method, batch, tested
+    def __init__(
+        self, cell: Cell, method: Method, batch: Batch, beside: Sequence[Batch], tested: bool
+    ) -> None:
+        self._cell, self._method, self._tested = cell, method, tested
         state, self._size = cell.state, batch.order.size
-        count = len(state.models)
-        self._kernel = _kernel_of(method, state)
+        known = state.record
+        count = len(known.level)
         # What learners say of the rows before they learn from them.
-        self._said = np.empty((count, self._size, state.record.places.shape[1], 2))
-        self._scores, self._labels = np.empty(self._size), np.empty(self._size, np.int64)
+        self._said = np.empty((count, self._size, known.places.shape[1], 2))
+        self._labels = np.empty(self._size, np.int64)
         self._before = int(state.buffer.seen.sum())
         self.learned = np.zeros(count, np.int64)  # rows that each learner has taken
         self._forgot = np.zeros(count, np.int64)  # times that each has forgotten
-        # All meet the same buffered rows: who is not the last to learn has those of a copy.
-        self._own = state.buffer._make(map(np.copy, state.buffer)) if count > 1 else state.buffer
+        self._groups = [
+            self._group(0, method, _kernel_of(method, state), state, batch, known[:2]),
+            *(
+                self._group(first, own, own.kernels.sparse, group, rows, (group.held, _NO_MEANS))
+                for (first, own, group), rows in zip(
+                    served.beside(method, state), beside, strict=True
+                )
+            ),
+        ]
         self._done = False
+
+    def _group(
+        self, first: int, method: Method, kernel: Any, held: Any, rows: Batch, tests: Any
+    ) -> _Group:
+        models, buffer = held.models, held.buffer
+        own = buffer._make(map(np.copy, buffer)) if len(models) > 1 else buffer
+        trail = *tests, self._cell.state.record.memory
+        return _Group(
+            first, method, models, kernel, rows, buffer, own, trail, np.empty(self._size)
+        )
 
     def go_on(self) -> None:
         """Let the learners take the rows, forget if it is time, and note how they did."""
-        state = self._cell.state
         if not self._done:
-            for place in [*range(1, len(state.models)), 0]:
-                if share := self._method.learners[place].forgetting:
-                    self._learn_and_forget(place, share)
-                else:
-                    self._learn(place, self._size)
+            for group in self._groups:
+                for place in [*range(1, len(group.models)), 0]:
+                    if share := group.method.learners[place].forgetting:
+                        self._learn_and_forget(group, place, share)
+                    else:
+                        self._learn(group, place, self._size)
             noted = [self._noted()] if self._tested else []
             uninterrupted([(setattr, self, "_done", True), *noted])
         if not rows_left(self._cell.state):
             end_block(self._cell, self._method)
 
-    def _learn(self, place: int, end: int) -> None:
+    def _learn(self, group: _Group, place: int, end: int) -> None:
         """Let a learner take the rows that it has not taken yet, up to one of them."""
-        state, method, begin = self._cell.state, self._method, int(self.learned[place])
+        at = group.first + place
+        begin = int(self.learned[at])
         if begin >= end:
             return
-        model, buffer = state.models[place], self._own if place else state.buffer
-        part = slice(begin, end)
+        buffer, part = group.own if place else group.buffer, slice(begin, end)
         trail = kernels.prequential.Trail(
-            *state.record[:3], self._said[place, part], self._scores[part], self._labels[part]
+            *group.trail, self._said[at, part], group.scores[part], self._labels[part]
         )
-        X, labels, weights, order = self._batch
+        X, labels, weights, order = group.rows
         rows = X, labels, weights, order[part]
         calls: list[Any] = (
-            [*map(assign, self._own, state.buffer)] if place > 1 and not begin else []
+            [*map(assign, group.own, group.buffer)] if place > 1 and not begin else []
         )
         calls += [
-            (self._kernel, *rows, buffer, model, method.parameters[place], trail),
-            (self.learned.__setitem__, place, end),
+            (group.kernel, *rows, buffer, group.models[place], group.method.parameters[place], trail),
+            (self.learned.__setitem__, at, end),
         ]
         uninterrupted(calls)
 
-    def _learn_and_forget(self, place: int, share: float) -> None:
+    def _learn_and_forget(self, group: _Group, place: int, share: float) -> None:
         """Let a learner take what is left of the rows, in steps between which it forgets."""
-        every = kernels.forgetting.rows_between(share)
+        every, at = kernels.forgetting.rows_between(share), group.first + place
         while True:
-            begin = self._before + int(self.learned[place])
-            if self._forgot[place] < begin // every - self._before // every:
-                self._forget(place, share)
+            begin = self._before + int(self.learned[at])
+            if self._forgot[at] < begin // every - self._before // every:
+                self._forget(at, group.models[place], share)
             elif begin < self._before + self._size:
                 rows = every - begin % every
-                self._learn(place, min(begin + rows - self._before, self._size))
+                self._learn(group, place, min(begin + rows - self._before, self._size))
             else:
                 return
 
-    def _forget(self, place: int, share: float) -> None:
-        changes = kernels.forgetting.forget(self._cell.state.models[place], share)
-        done = self._forgot.__setitem__, place, self._forgot[place] + 1
+    def _forget(self, at: int, model: Any, share: float) -> None:
+        changes = kernels.forgetting.forget(model, share)
+        done = self._forgot.__setitem__, at, self._forgot[at] + 1
         uninterrupted([*(assign(*change) for change in changes), done])
 
     def _noted(self) -> Call:
@@ -299,14 +396,14 @@ class _Part:
         return (
             kernels.prequential.follow,
             self._said,
-            self._scores,
+            sum(group.scores for group in self._groups),
             self._labels,
             np.arange(len(known.level)),
             served.mix_of(self._method, self._cell.state),
             kernels.prequential.Block(*known[record.BLOCK]),
             kernels.prequential.Readouts(*known[record.READOUTS]),
             kernels.calibration.Curve(*known[record.CURVE]),
-            not known.origin.size,
+            len(self._cell.state.models) if known.origin.size else 0,
             record.shuffled(known),
         )
 
@@ -317,22 +414,31 @@ class _Part:
 def end_block(cell: Cell, method: Method) -> None:
     """Measure the block, which is full, and begin another that what is served now will test."""
     state = cell.state
-    memory = state.memory
+    memory, before = state.memory, int(state.record.position[record.ROWS])
     if memory is not None:
         rows = memory.of_block(state.record.position)
         if state.front is not None and rows is not None:
             state = state.front.end_block(method, state, rows.X)
         state = state._replace(memory=memory.after_block(state.record.position))
-    state = state._replace(record=record.measured(state.record))
-    state = with_learners(method, state)
+    known = record.blended(state.record, served.shares_of(method, state))
+    state = state._replace(record=record.measured(known))
+    state = grown_again(method, with_learners(method, state), before)
     view = served.bounded(state)
     calls: list[Any] = []
     if state.record.origin.size:
         calls.append(assign(state.buffer.means, view.buffer.means))
-    held = served.mixture_of(method, view).weights
-    known = record.next_block(state.record, held, served.origin_of(view))
-    after = state._replace(record=known, buffer=method.buffer_after(method, state))
+    state = testing(method, state, view)
+    after = state._replace(buffer=method.buffer_after(method, state))
     uninterrupted([*calls, (setattr, cell, "state", after)])
+
+
+def testing(method: Method, state: State, view: State) -> State:
+    """Return a state at the beginning of its next block, which what is served by a view of it will test."""
+    mixed = served.mixture_of(method, view)
+    known = record.next_block(state.record, mixed.weights, served.origin_of(view))
+    groups = zip(state.beside, mixed.beside, strict=True)
+    beside = tuple(group._replace(held=served.whole(weights)) for group, weights in groups)
+    return state._replace(record=known, beside=beside)
 
 
 def with_learners(method: Method, state: State) -> State:
@@ -340,7 +446,7 @@ def with_learners(method: Method, state: State) -> State:
     count = len(state.models)
     if not method.joins or count > method.lasting or record.shuffled(state.record):
         return state
-    weights = served.mix_of(method, state).sum(axis=1)
+    weights = served.mix_of(method, state)[:count].sum(axis=1)
     lines = [learner.line for learner in method.learners]
     weights[np.array(lines[:count]) != lines[count]] = -1.0
     place = int(weights.argmax())
@@ -349,7 +455,8 @@ def with_learners(method: Method, state: State) -> State:
         state.models[place] if method.needs_matrix else method.new_model(state.width, state.sparse)
     )
     models = *state.models, model._make(map(np.copy, model))
-    return state._replace(models=models, record=record.joined(state.record, place))
+    places = [*range(count), place, *range(count, len(state.record.level))]
+    return state._replace(models=models, record=record.with_learners(state.record, places))
 
 
 # Calls that an interrupt cannot part --------------------------------------------------------------

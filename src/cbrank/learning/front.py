@@ -130,14 +130,6 @@ class Scales(NamedTuple):
         """Return the front of a stream of such rows before it is decided what columns are."""
         return unscaled(rows.shape[1])
 
-    def for_good(self) -> "Scales":
-        """Return the front of a stream of rows that have been seen."""
-        return self
-
-    def keeping(self, X: Any) -> "Scales":  # noqa: ARG002
-        """Return the front, which keeps no features."""
-        return self
-
     def end_block(self, _: Method, state: State, rows: Any) -> State:  # noqa: ARG002
         """Return the state: scales are for good."""
         return state

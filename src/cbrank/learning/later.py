@@ -35,7 +35,7 @@ class Known(NamedTuple):
 
     def scores(self, X: object) -> Floats:
         """Return the scores of rows as they come, before the intercept."""
-        return np.asarray(blocks.features_of(self.state, X) @ served.mixture_of(*self).weights)
+        return np.asarray(blocks.scored(blocks.encoded(self.state, X), served.mixture_of(*self)))
 
 
 def taught(method: Method, state: State, rows: Rows) -> Known:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cbrank.features.ids import Ids
 from cbrank.learning.pool import Learner
 
 State = Any  # a `cbrank.learning.state.State`, which is made by a method
@@ -69,6 +70,14 @@ class Method:
         Whether to learn takes products of matrices, which threads share out, whatever the kernel.
     of_matrix : callable, optional
         Gives the same method with or without a d x d model, if what columns are decides that.
+    leaves : Method, optional
+        How leaves of trees are learned, if trees are grown.
+    ids : Method, optional
+        How columns of many categories are learned.
+    trees : int, optional
+        How many trees are grown where their number was asked for.
+    grows : bool
+        Whether trees are grown as rows come.
     """
 
     new_model: Callable[[int, bool], Any]
@@ -87,6 +96,19 @@ class Method:
     buffer_after: Callable[["Method", State], Any] = _as_before
     multiplies: bool = False
     of_matrix: Callable[[bool], "Method"] | None = None
+    leaves: "Method | None" = None
+    ids: "Method | None" = None
+    trees: int | None = None
+    grows: bool = True
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Learners where rows come in random order, and readouts of each."""
+        return self.lasting, self.n_readouts
+
+    def of_source(self, source: Any) -> Any:
+        """Return how the features from some source beside the others are learned."""
+        return self.ids if isinstance(source, Ids) else self.leaves
 
     def of_state(self, state: State) -> "Method":
         """Return the method of a state whose columns are decided."""

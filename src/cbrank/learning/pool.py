@@ -28,7 +28,7 @@ class Learner(NamedTuple):
 
     C: float
     forgetting: float = 0.0  # share of the evidence that it forgets per row
-    line: bool = False  # whether columns of a table are straight lines to it: no curves, no crosses
+    line: bool = False  # whether columns of a table are straight lines to it: no curves
 
 
 # The learners, the last only where rows come in their order (docs/defaults.md). A small and a large C in the
@@ -50,6 +50,12 @@ OF_CURVES = (
     Learner(2.0**-8, FORGETS),
 )
 OF_CURVES_DIAGONAL = Learner(2.0**-8), Learner(2.0**-4), Learner(2.0**-8, FORGETS)
+
+# Of the leaves of trees: weights that begin with what the trees say want to move little.
+OF_LEAVES = Learner(2.0**-14), Learner(2.0**-9)
+
+# Of columns of many categories, each category with a weight of its own.
+OF_IDS = Learner(2.0**-12), Learner(2.0**-8)
 
 
 def mixture(evidence: Floats, readouts: Sequence[int]) -> Floats:

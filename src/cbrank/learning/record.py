@@ -22,6 +22,9 @@ ROWS, FILLED = range(2)  # places in `position`
 _RECENT = 1000.0  # rows that `recent_auc_` remembers
 _EVIDENCE = 2000.0  # rows that the evidence for learners remembers in a stream
 _NORMAL_95 = 1.959963984540054  # standard errors on each side of a 95% interval
+# Of the weights of groups of learners: their inverse variance at first, steps of Newton's method for a block, how
+# much one of them changes log odds at most, and the farthest place that counts.
+_SURE_AT_FIRST, _STEPS, _LONGEST_STEP, _FARTHEST = 4.0, 8, 4.0, 20.0
 EVER = 2.0**52  # a memory longer than any stream: that of rows in random order
 # Blocks after which a merged ranker's shape is taken, each of which shrinks it towards that before. Of 1, 2,
 # 3 and 8, 2 had on five data sets in four shards about the log loss of shrinking towards the first ranker's.
@@ -54,10 +57,12 @@ class Record(NamedTuple):
     errors: Floats
     share: Floats
     learned: Counts
-    weight: Floats  # (1,) rows that the evidence rests on, faded
+    weight: Floats  # (learners,) rows that the evidence rests on, faded
     counts: Floats  # (3, bins) rows of each class by place, and the sum of places; faded
     sums: Floats  # (2, 5) of all blocks, and of the recent ones
     history: Floats  # (blocks, 3) rows so far, AUC, and effective rows of a block
+    blend: Floats  # (groups + 1,) what the places by each group of learners, and 1, add to the log odds
+    certainty: Floats  # (groups + 1, groups + 1) inverse covariance of the blend
 
 
 def begin(n_features: int, learners: int, readouts: int, *, means: bool, shuffled: bool) -> Record:
@@ -81,26 +86,68 @@ def begin(n_features: int, learners: int, readouts: int, *, means: bool, shuffle
         np.zeros(2),
         np.zeros(2),
         np.zeros(1, np.int64),
-        np.zeros(1),
+        np.zeros(learners),
         np.zeros((3, kernels.calibration.BINS)),
         np.zeros((2, 5)),
         np.zeros((0, 3)),
+        np.array([1.0, 0.0]),
+        _SURE_AT_FIRST * np.eye(2),
     )
 
 
-def joined(record: Record, place: int) -> Record:
-    """Return the record with one more learner, which begins as that at `place` stands."""
-    names = "places", "level", "centre", "evidence"
-    known = {name: getattr(record, name) for name in names}
-    return record._replace(
-        **{name: np.concatenate([held, held[place][None]]) for name, held in known.items()}
+_OF_LEARNERS = "places", "level", "centre", "evidence", "weight"
+
+
+def with_learners(record: Record, learners: Sequence[int]) -> Record:
+    """Return the record of these learners, in this order; one may come twice, as it stands."""
+    return record._replace(**{name: getattr(record, name)[[*learners]] for name in _OF_LEARNERS})
+
+
+def with_group(record: Record, known: "Known", blend: float) -> Record:
+    """Return the record with one more group of learners, of which so much is known."""
+    count, readouts, room = record.places.shape
+    learners = len(known.level)
+    fresh = np.zeros((learners, readouts, room)), *known
+    held = [getattr(record, name) for name in _OF_LEARNERS]
+    both = {
+        name: np.concatenate(pair)
+        for name, pair in zip(_OF_LEARNERS, zip(held, fresh, strict=True), strict=True)
+    }
+    groups = record.blend.size
+    weights = np.insert(record.blend, groups - 1, blend)
+    return record._replace(**both, blend=weights, certainty=_SURE_AT_FIRST * np.eye(groups + 1))
+
+
+def without_group(record: Record, group: int, learners: slice) -> Record:
+    """Return the record without a group of learners."""
+    kept = np.delete(np.arange(len(record.level)), learners)
+    others = np.delete(np.arange(record.blend.size), group)
+    return with_learners(record, kept)._replace(
+        blend=record.blend[others], certainty=record.certainty[np.ix_(others, others)]
     )
 
 
-def of_first(record: Record, learners: int) -> Record:
-    """Return the record with only the first so many learners."""
-    names = "places", "level", "centre", "evidence"
-    return record._replace(**{name: getattr(record, name)[:learners].copy() for name in names})
+class Known(NamedTuple):
+    """What is known of the learners of a group before the first row that they are tested by."""
+
+    level: Floats
+    centre: Floats
+    evidence: Floats
+    weight: Floats
+
+
+def known_from(scores: Floats, labels: Counts, shape: tuple[int, int]) -> Known:
+    """Return what scores of rows say of learners that give them, each by all of its readouts."""
+    means = [float(scores[labels == label].mean()) for label in range(2)]
+    off = np.abs(scores - sum(means) / 2)
+    centre = np.array([*means, float(np.median(off))])
+    level, evidence = np.full(shape, off.mean()), np.full(shape, 0.5)
+    return Known(level, np.tile(centre, (*shape, 1)), evidence, np.zeros(shape[0]))
+
+
+def known_of(record: Record, learners: slice) -> Known:
+    """Return what is known of some learners."""
+    return Known(*(getattr(record, name)[learners].copy() for name in _OF_LEARNERS[1:]))
 
 
 def shuffled(record: Record) -> bool:
@@ -123,16 +170,47 @@ def measured(record: Record) -> Record:
         history = _shortened(np.concatenate([history, [[rows, auc, found[_WEIGHT]]]]))
     names = ("evidence", "weight", "counts", "shape")
     changed = {name: getattr(record, name).copy() for name in names}
-    memory = kernels.calibration.rows_with(record.share, _EVIDENCE)
-    kept = max(1.0 - 2.0 * labels.size / rows, 0.0)  # late rows weigh more, in proportion
-    if not shuffled(record):  # and fade, for learners that keep up to be told from others
-        kept = min(kept, math.exp(-labels.size / memory))
     places, orders = record.places, np.argsort(record.places, axis=2)
     numbers = np.arange(len(places))
     kernels.prequential.measure(
-        places, orders, record.served, labels, numbers, kept, *changed.values()
+        places, orders, record.served, labels, numbers, _kept(record), *changed.values()
     )
     return record._replace(sums=sums, history=history, **changed)
+
+
+def blended(record: Record, shares: Floats) -> Record:
+    """Return the record with the weights of groups of learners after its block, which is full.
+
+    The block is a logistic regression of its labels on places by the groups, which began at what was known before:
+    one step of a Gaussian filter. `shares` (groups, learners, readouts) are those of readouts in their group.
+    """
+    if record.blend.size == 2:  # a group alone has all the weight
+        return record
+    groups = np.tensordot(shares, record.places, axes=((1, 2), (0, 1)))
+    X = np.clip(np.vstack([groups, np.ones(record.labels.size)]), -_FARTHEST, _FARTHEST)
+    before, kept = record.blend, _kept(record)
+    known = kept * record.certainty + (1.0 - kept) * _SURE_AT_FIRST * np.eye(before.size)
+    weights = before.copy()
+    for _ in range(_STEPS):
+        p = 1.0 / (1.0 + np.exp(-weights @ X))
+        curvature = (X * (p * (1.0 - p))) @ X.T + known
+        pull = X @ (record.labels - p) - known @ (weights - before)
+        step = np.linalg.solve(curvature, pull)
+        weights = weights + step * min(1.0, _LONGEST_STEP / max(float(np.abs(step @ X).max()), 1e-9))
+    if not np.isfinite(weights).all():
+        return record
+    return record._replace(blend=weights, certainty=0.5 * (curvature + curvature.T))
+
+
+def _kept(record: Record) -> float:
+    """Return the share of what was known before its block that still counts after it."""
+    rows = int(record.position[ROWS]) + record.labels.size
+    kept = max(1.0 - 2.0 * record.labels.size / rows, 0.0)  # late rows weigh more, in proportion
+    if shuffled(record):
+        return kept
+    # They also fade, for learners that keep up to be told from others.
+    memory = kernels.calibration.rows_with(record.share, _EVIDENCE)
+    return min(kept, math.exp(-record.labels.size / memory))
 
 
 def next_block(record: Record, held: Floats, origin: Floats) -> Record:

@@ -4,12 +4,14 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cbrank import kernels
+from cbrank.features.ids import Ids
 from cbrank.learning import pool, record
 from cbrank.learning.method import Method
-from cbrank.learning.state import State
+from cbrank.learning.state import Indicators, State
 
 Floats = NDArray[np.float64]
 
@@ -26,46 +28,141 @@ class Anchor(NamedTuple):
     unit: float  # their distance
 
 
+class Needed(NamedTuple):
+    """Weights of many features, made of those of readouts where they are needed."""
+
+    width: int
+    parts: tuple[tuple[float, Any, int, Any], ...]  # share, model and readout, and what gives its weights
+
+    def of(self, columns: Any = _EVERY) -> Floats:
+        """Return the weights of some features."""
+        found = np.zeros(self.width if columns is _EVERY else len(columns))
+        for share, model, readout, weights in self.parts:
+            found += share * weights(model, readout, columns)
+        return found
+
+    def products(self, rows: Any) -> Floats:
+        """Return the products of sparse rows with the weights."""
+        needed = rows.data, np.arange(rows.nnz, dtype=rows.indptr.dtype), rows.indptr
+        one_column_each = sp.csr_array(needed, shape=(rows.shape[0], rows.nnz))
+        return np.asarray(one_column_each @ self.of(rows.indices))
+
+
 class Mixture(NamedTuple):
     """What is served: weights, and how their scores are anchored."""
 
     weights: Floats
     anchor: Anchor
+    beside: tuple[Any, ...] = ()  # of the groups of learners of other features: arrays, or `Needed`
 
 
 # Weights ------------------------------------------------------------------------------------------
 
 
+def beside(method: Method, state: State) -> list[tuple[int, Method, Indicators]]:
+    """Return the groups of learners of other features: the place of the first, how they learn, and themselves."""
+    found, first = [], len(state.models)
+    for group in state.beside:
+        found.append((first, method.of_source(group.source), group))
+        first += len(group.models)
+    return found
+
+
+def shares_of(method: Method, state: State) -> Floats:
+    """Return the weights (groups, learners, readouts) of what each learner says in what its group does."""
+    evidence = state.record.evidence
+    ends = [len(state.models), *(len(group.models) for group in state.beside)]
+    shares, begin = np.zeros((len(ends), *evidence.shape)), 0
+    for group, count in zip(shares, ends, strict=True):
+        own = slice(begin, begin + count)
+        group[own] = pool.mixture(evidence[own], method.readouts)
+        begin += count
+    return shares
+
+
 def mix_of(method: Method, state: State) -> Floats:
     """Return the weights (learners, readouts) of what each learner says in what is served."""
-    return pool.mixture(state.record.evidence, method.readouts)
+    if not state.beside:
+        return pool.mixture(state.record.evidence, method.readouts)
+    blend = np.maximum(state.record.blend[:-1], 0.0)
+    blend = blend / blend.sum() if blend.any() else np.eye(blend.size)[0]
+    found: Floats = np.tensordot(blend, shares_of(method, state), axes=1)
+    return found
 
 
 def leader_of(method: Method, state: State) -> int:
-    """Return the place of the learner that leads, in whose unit scores are."""
-    return pool.leader(mix_of(method, state))
+    """Return the place of the learner of all features that leads."""
+    return pool.leader(mix_of(method, state)[: len(state.models)])
+
+
+def leaders_of(method: Method, state: State) -> list[tuple[Any, float]]:
+    """Return the model of each group that leads there, and what its score is multiplied by in the mixture."""
+    mix, found = mix_of(method, state), list[tuple[Any, float, float]]()
+    groups = [(0, state.models), *((first, held.models) for first, _, held in beside(method, state))]
+    for first, models in groups:
+        own = mix[first : first + len(models)]
+        place = pool.leader(own)
+        readout = int(own[place].argmax())
+        weights = method.weights(models[place], readout, _EVERY) if first == 0 else _NONE
+        unit = anchor_of(state, weights, first + place, readout).unit
+        found.append((models[place], float(own.sum()), unit))
+    unit = max(found, key=itemgetter(1))[2]
+    return [(model, share * unit / own) for model, share, own in found]
 
 
 def mixture_of(method: Method, state: State, columns: Any = _EVERY) -> Mixture:
     """Return the mixture of readouts in the unit of the one that weighs most, in some columns."""
     mix, centred, parts = mix_of(method, state), bool(state.record.origin.size), []
+    others = beside(method, state)
     for place, readout in np.transpose(np.nonzero(mix > kernels.scores.NEGLIGIBLE)).tolist():
-        weights = method.weights(state.models[place], readout, _EVERY if centred else columns)
-        anchor = anchor_of(state, weights, place, readout)
-        parts.append((mix[place, readout], weights[columns] if centred else weights, anchor))
-    if len(parts) == 1:
+        if place < len(state.models):
+            weights = method.weights(state.models[place], readout, _EVERY if centred else columns)
+            anchor = anchor_of(state, weights, place, readout)
+            parts.append((mix[place, readout], weights[columns] if centred else weights, anchor, 0))
+            continue
+        group = max(at for at, (first, *_) in enumerate(others) if first <= place)
+        first, own, held = others[group]
+        model, anchor = held.models[place - first], anchor_of(state, _NONE, place, readout)
+        if isinstance(held.source, Ids):
+            parts.append((mix[place, readout], (model, readout, own.weights), anchor, group + 1))
+            continue
+        weights, less = held.source.centred(own.weights(model, readout, _EVERY))
+        anchor = Anchor(anchor.middle - less, anchor.unit)
+        parts.append((mix[place, readout], weights, anchor, group + 1))
+    if len(parts) == 1 and not others:
         return Mixture(np.ascontiguousarray(parts[0][1]), parts[0][2])
     unit = max(parts, key=itemgetter(0))[2].unit
-    shares = [share * unit / anchor.unit for share, _, anchor in parts]
-    weights = sum(share * part[1] for share, part in zip(shares, parts, strict=True))
-    middle = sum(share * part[2].middle for share, part in zip(shares, parts, strict=True))
-    return Mixture(np.ascontiguousarray(weights), Anchor(float(middle), unit))
+    found: list[Any] = [np.zeros(state.width)[columns], *(_none_of(each.source) for *_, each in others)]
+    middle = 0.0
+    for share, weights, anchor, group in parts:
+        factor = float(share) * unit / anchor.unit if len(parts) > 1 else 1.0
+        if isinstance(weights, tuple):
+            found[group] = found[group]._replace(parts=(*found[group].parts, (factor, *weights)))
+        else:
+            found[group] = found[group] + weights * factor
+        middle += factor * anchor.middle
+    return Mixture(found[0], Anchor(float(middle), unit), tuple(found[1:]))
+
+
+def _none_of(source: Any) -> Any:
+    return Needed(source.width, ()) if isinstance(source, Ids) else np.zeros(source.width)
+
+
+def products(rows: Any, weights: Any) -> Floats:
+    """Return the products of sparse rows with the weights of a group of learners."""
+    return weights.products(rows) if isinstance(weights, Needed) else np.asarray(rows @ weights)
+
+
+def whole(weights: Any) -> Floats:
+    """Return the weights of a group of learners as an array."""
+    found: Floats = weights.of() if isinstance(weights, Needed) else weights
+    return found
 
 
 def anchor_of(state: State, weights: Floats, place: int, readout: int) -> Anchor:
     """Return the midpoint of the classes by a readout, whose weights these are, and its unit."""
     held = state.record
-    means = state.buffer.means if held.origin.size else _NO_MEANS
+    means = state.buffer.means if held.origin.size and place < len(state.models) else _NO_MEANS
     level, centre = float(held.level[place, readout]), held.centre[place, readout]
     if means.size and means.shape[1] != weights.size:
         raise ValueError(f"There are {weights.size} weights, and means of {means.shape[1]}.")

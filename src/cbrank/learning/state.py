@@ -22,6 +22,15 @@ class Batch(NamedTuple):
     order: NDArray[np.int64]  # which rows, in which order
 
 
+class Indicators(NamedTuple):
+    """Learners of sparse features beside the others: they have a buffer of the same rows."""
+
+    source: Any  # what turns rows into features
+    models: tuple[Any, ...]
+    buffer: Any
+    held: NDArray[np.float64]  # weights by which the block is tested
+
+
 class State(NamedTuple):
     """What a ranker has learned."""
 
@@ -32,6 +41,7 @@ class State(NamedTuple):
     sparse: bool  # whether rows are learned as sparse ones
     intercept: float | None = None  # by the rows of a fit; None for that of the stream
     memory: Any = None  # a sample of all rows (``memory``), for those who keep one
+    beside: tuple[Indicators, ...] = ()
 
     @property
     def width(self) -> int:
@@ -119,26 +129,27 @@ def buffered_rows(state: State) -> tuple[NDArray[np.int64], Any]:
 _KEPT = {"features": 3}
 
 
-def parts_of(state: State) -> dict[str, Any]:
-    """Return the tuples of arrays of a state, by name."""
-    models = {f"model{place}": model for place, model in enumerate(state.models)}
-    return models | {"buffer": state.buffer, "record": state.record}
+def parts_of(held: Any) -> dict[str, Any]:
+    """Return the tuples of arrays of a state, or of a group of learners, by name."""
+    models = {f"model{place}": model for place, model in enumerate(held.models)}
+    others = {name: getattr(held, name) for name in ("buffer", "record") if hasattr(held, name)}
+    return models | others
 
 
-def arrays_of(state: State) -> Arrays:
-    """Return the arrays of a state, not copied, but for those of its front."""
+def arrays_of(held: Any) -> Arrays:
+    """Return the arrays of a state, not copied, but for those of its front; or those of a group."""
     return {
         f"{part}.{field}": kept(field, np.asarray(value))
-        for part, held in parts_of(state).items()
-        for field, value in held._asdict().items()
+        for part, own in parts_of(held).items()
+        for field, value in own._asdict().items()
     }
 
 
-def with_arrays(state: State, arrays: Arrays) -> State:
-    """Return a state like another with the values of `arrays_of`; what was a plain number stays one."""
-    found = {part: _filled(held, part, arrays) for part, held in parts_of(state).items()}
-    models = tuple(held for part, held in found.items() if part.startswith("model"))
-    return state._replace(models=models, buffer=found["buffer"], record=found["record"])
+def with_arrays(held: Any, arrays: Arrays) -> Any:
+    """Return a state or a group with the values of `arrays_of`; what was a plain number stays one."""
+    found = {part: _filled(own, part, arrays) for part, own in parts_of(held).items()}
+    models = tuple(found.pop(f"model{place}") for place in range(len(held.models)))
+    return held._replace(models=models, **found)
 
 
 def _filled(held: Any, part: str, arrays: Arrays) -> Any:
@@ -167,13 +178,17 @@ def _with_room(field: str, array: NDArray[Any], held: NDArray[Any]) -> NDArray[A
 
 def writeable(state: State) -> State:
     """Return a state whose arrays can be learned into: joblib maps large ones read-only."""
-    models = tuple(map(_writeable, state.models))
+    beside = tuple(_with_writeable(group) for group in state.beside)
+    whole: State = _with_writeable(state)
+    return whole._replace(record=_writeable(state.record), beside=beside)
+
+
+def _with_writeable(held: Any) -> Any:
+    models = tuple(map(_writeable, held.models))
     for model in models:
         if "features" in model._fields:  # pickled in the midst of a row, it has notes of it
             model.features[..., kernels.sparse_diagonal.PLACE] = 0.0
-    return state._replace(
-        models=models, buffer=_writeable(state.buffer), record=_writeable(state.record)
-    )
+    return held._replace(models=models, buffer=_writeable(held.buffer))
 
 
 def _writeable(arrays: Any) -> Any:

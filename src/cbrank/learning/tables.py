@@ -1,8 +1,7 @@
 """Tables as they come: what an encoder decides from the first rows, and at the end of blocks.
 
 Any split of a stream into chunks gives the same features: the rows of a block are kept until its end. Then the
-encoder learns from them, pairs of columns are chosen to be crossed by what they say, and every learner
-gets room for the new features.
+encoder learns from them, and every learner gets room for the new features.
 """
 
 from copy import deepcopy
@@ -11,23 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from cbrank import kernels
+from cbrank.features import ids
 from cbrank.features.containers import dictionaries_of
-from cbrank.features.crosses import (
-    MOST_COLUMNS,
-    Evidence,
-    Products,
-    gathered,
-    no_evidence,
-    ranked_pairs,
-    with_columns,
-)
 from cbrank.features.encoder import TableEncoder
 from cbrank.features.table import Table
-from cbrank.learning import record, served
+from cbrank.learning import record
 from cbrank.learning.front import Waiting, none_waiting, waiting_from
+from cbrank.learning.leaves import with_ids
 from cbrank.learning.method import Method
 from cbrank.learning.room import refuse_beyond
 from cbrank.learning.state import State, begin, resized
@@ -40,18 +31,12 @@ Arrays = dict[str, NDArray[Any]]
 # Features of a full covariance that nobody asked for by name: 32 MiB for each learner, all of it read
 # for each pair. A table of 1,000 columns of numbers has 8,000, and took a second for each row.
 _WIDEST_FULL = 2048
-_MOST_PAIRS = 4096  # of columns to be crossed: they are in the header of a model file
+# Beside the leaves of trees, curves of so many features rank as well with one variance each, in a fourth of the time.
+_WIDEST_BESIDE_TREES = 256
 FIRST = 256  # rows of a stream that decide what columns are
 # Of a fit: with 512, curves of rows sorted by a column end elsewhere with every seed, and rank later rows worse
 # (docs/keeping.md). Of wide tables, rows of so many cells.
 _FIRST_OF_FIT, _FEWEST_OF_FIT, _CELLS_OF_FIT = 2**14, 512, 2**22
-MOST_ASKED = 2**20  # features of crosses that were asked for
-CHOICES = 512, 2048, 8192, 32768  # rows after which crosses are chosen
-# Features of crosses after each choice if `crosses` is "auto": many rows can teach more of them.
-_ROOMS = 512, 512, 512, 1024
-# Variance of their weights after the last choice: a learner that is sure of all others would lean on what is
-# new, and rank worse for a while (docs/_rows_table.md).
-_LATE = 0.1
 
 # Bytes of a feature for each row of a class that is kept, and for the rows of a block: 12 where it is not
 # zero, as in about half of the rows; buffers exist twice while they grow. By tests/tools/wide_tables.py.
@@ -59,14 +44,10 @@ _NUMBERS_HELD, _NUMBERS_MORE = 24.0, 1700.0
 
 
 class Tables(NamedTuple):
-    """The columns of a table, and what is kept of the rows of the block."""
+    """The columns of a table, and the rows of a stream that wait until it is decided what these are."""
 
     encoder: TableEncoder
-    crosses: Any  # as the ranker's parameter
     waiting: Waiting | None
-    encoded: tuple[Any, ...] = ()  # rows of the block as features, unless they come from a file
-    evidence: Evidence | None = None  # for crosses, as long as some may be chosen
-    stages: int = 0  # how many times crosses have been chosen
 
     @property
     def first(self) -> int:
@@ -83,17 +64,17 @@ class Tables(NamedTuple):
         """Return the state before its first row, with what some rows say of columns."""
         encoder = deepcopy(self.encoder)
         encoder.settle(rows)
-        if isinstance(self.crosses, list):
-            encoder.cross(asked_pairs(self.crosses, encoder.names()), None, MOST_ASKED)
-        wide = encoder.is_wide_ or encoder.width_ > _WIDEST_FULL
+        widest = _WIDEST_FULL if method.leaves is None else _WIDEST_BESIDE_TREES
+        many = None if method.ids is None else ids.found(encoder, rows)
+        wide = encoder.is_wide_ or many is not None or encoder.width_ > widest
         if method.of_matrix is not None:
             method = method.of_matrix(not wide)
-        front = Tables(encoder, self.crosses, None)
+        front = Tables(encoder, None)
         seed, shuffled = int(state.buffer.random[0]), record.shuffled(state.record)
         width = max(1, encoder.width_)
         state = begin(method, width, seed, front, sparse=wide, shuffled=shuffled)
         keep_lines(method, state)
-        return method, state
+        return method, state if many is None else with_ids(method, state, many)
 
     def encode(self, rows: Table, state: State) -> Any:
         """Return rows as features."""
@@ -109,15 +90,7 @@ class Tables(NamedTuple):
         """Return the front of a stream of such rows before it is decided what columns are."""
         known = self.encoder
         fresh = known.of_columns(rows, known.pieces, known.kinds, known.max_categories)
-        return Tables(fresh, self.crosses, none_waiting(rows.take(slice(0, 0))))
-
-    def for_good(self) -> "Tables":
-        """Return the front of a stream of rows that have been seen, for which all is decided."""
-        return Tables(self.encoder, self.crosses, None, stages=len(CHOICES))
-
-    def keeping(self, X: Any) -> "Tables":
-        """Return the front that keeps some more rows of features of the block."""
-        return self._replace(encoded=(*self.encoded, X))
+        return Tables(fresh, none_waiting(rows.take(slice(0, 0))))
 
     def end_block(self, method: Method, state: State, rows: Table) -> State:
         """Return a state that has the features which the rows of its block, which is full, give."""
@@ -126,19 +99,7 @@ class Tables(NamedTuple):
         ahead = min(max(encoder.n_settled_ - before, 0), len(rows))
         if ahead < len(rows):
             encoder.settle(rows.take(slice(ahead, None)))
-        if isinstance(
-            self.crosses, list
-        ):  # a column that was constant can be crossed once it moves
-            encoder.cross(asked_pairs(self.crosses, encoder.names()), None, MOST_ASKED)
-        front = self._replace(encoder=encoder, encoded=())
-        if self._may_cross(state):
-            evidence, stages = self._gathered(method, state, rows), self.stages
-            if before + len(rows) >= CHOICES[stages]:
-                stages += 1
-                free = room(self.crosses, stages) - int((encoder.partners_ >= 0).sum())
-                encoder.cross(ranked_pairs(evidence), evidence, free)
-            front = front._replace(evidence=evidence, stages=stages)
-        return widened(method, state._replace(front=front))
+        return widened(method, state._replace(front=self._replace(encoder=encoder)))
 
     def of_columns(self, weights: Floats, _: Any) -> Floats:
         """Return weights of features, which are the encoder's."""
@@ -179,82 +140,19 @@ class Tables(NamedTuple):
             arrays |= {"waiting.labels": waiting.labels, "waiting.weights": waiting.weights}
             rows = waiting.rows.state() if len(waiting.rows) else {}
             arrays |= {f"rows.{name}": array for name, array in rows.items()}
-        if self.evidence is not None:
-            arrays |= {f"evidence.{name}": array for name, array in self.evidence._asdict().items()}
-        return arrays, {"encoder": facts, "stages": self.stages, "waits": waiting is not None}
-
-    def _may_cross(self, state: State) -> bool:
-        """Say whether pairs of columns may still be chosen."""
-        wanted = self.crosses == "auto" or (isinstance(self.crosses, int) and self.crosses > 0)
-        return wanted and not state.sparse and self.stages < len(CHOICES)
-
-    def _gathered(self, method: Method, state: State, rows: Table) -> Evidence:
-        """Return the evidence for crosses with that of the rows of the block."""
-        held = state.record
-        p = expit(kernels.calibration.log_odds(held.served, held.shape, held.curve))
-        whole = sum(part.shape[0] for part in self.encoded) == len(rows)
-        X = np.concatenate(self.encoded) if whole else self.encode(rows, state)
-        coarse, evidence = self.encoder.coarse(), self.evidence
-        if evidence is None:
-            weights = served.mixture_of(method, state).weights
-            evidence = no_evidence(_most_moving(self.encoder, weights, coarse, X))
-        else:
-            evidence = with_columns(evidence, coarse)
-        return gathered(evidence, coarse, X, held.labels - p, p * (1.0 - p))
-
-
-def asked_pairs(crosses: list[Any], names: list[str]) -> list[tuple[int, int]]:
-    """Return the pairs of columns that are to be crossed, by position; refuse what is none."""
-    if len(crosses) > _MOST_PAIRS:
-        raise ValueError(f"`crosses` has {len(crosses):,} pairs, of at most {_MOST_PAIRS:,}.")
-    pairs = list[tuple[int, int]]()
-    for pair in crosses:
-        try:
-            one, other = (at if at in range(len(names)) else names.index(at) for at in pair)
-            if one == other:
-                raise ValueError
-        except (TypeError, ValueError):
-            raise ValueError(f"`crosses` has {pair!r}, which is no pair of columns of X.") from None
-        pairs.append((min(one, other), max(one, other)))
-    return [*dict.fromkeys(pairs)]
-
-
-def room(crosses: Any, choices: int) -> int:
-    """Return how many features of crosses there may be after so many choices."""
-    if isinstance(crosses, list):
-        return MOST_ASKED
-    return int(crosses) if crosses != "auto" else _ROOMS[max(choices, 1) - 1]
+        return arrays, {"encoder": facts, "waits": waiting is not None}
 
 
 def by_column(encoder: TableEncoder, weights: Floats, X: Any) -> Floats:
-    """Return what each column adds to the scores of rows of features, a cross half to each."""
+    """Return what each column adds to the scores of rows of features."""
     width = weights.size
     if not encoder.width_:  # no column moves
         return np.zeros((X.shape[0], encoder.n_features_in_))
-    owners, partners = encoder.owners_[:width], encoder.partners_[:width]
-    crossed = partners >= 0
-    share = sp.csr_array(
-        (
-            np.concatenate([np.where(crossed, 0.5, 1.0), np.full(crossed.sum(), 0.5)]),
-            (
-                np.concatenate([np.arange(width), np.flatnonzero(crossed)]),
-                np.concatenate([owners, partners[crossed]]),
-            ),
-        ),
-        shape=(width, encoder.n_features_in_),
-    )
+    entries = np.ones(width), (np.arange(width), encoder.owners_[:width])
+    share = sp.csr_array(entries, shape=(width, encoder.n_features_in_))
     weighed = X.multiply(weights).tocsr() if sp.issparse(X) else X * weights
     found = weighed @ share
     return np.asarray(found.todense() if sp.issparse(found) else found)
-
-
-def _most_moving(encoder: TableEncoder, weights: Floats, coarse: list[Any], X: Floats) -> list[Any]:
-    """Return the columns that move scores most, if there are too many to look at all."""
-    if len(coarse) <= MOST_COLUMNS:
-        return coarse
-    moved = by_column(encoder, weights, X).std(axis=0)
-    order = np.argsort(-moved[[each.column for each in coarse]], kind="stable")
-    return [coarse[at] for at in sorted(order[:MOST_COLUMNS].tolist())]
 
 
 # Columns ------------------------------------------------------------------------------------------
@@ -292,16 +190,14 @@ def with_new_columns(state: State, X: Any) -> State:
 # In files -----------------------------------------------------------------------------------------
 
 
-def tables_from(parts: dict[str, Arrays], facts: Any, n_features: int, crosses: Any) -> Tables:
+def tables_from(parts: dict[str, Arrays], facts: Any, n_features: int) -> Tables:
     """Return a saved front; refuse what is not sound."""
     match facts:
-        case {"encoder": dict(encoder), "stages": int(stages), "waits": bool(waits)} if type(
-            stages
-        ) is int and 0 <= stages <= len(CHOICES):
+        case {"encoder": dict(encoder), "waits": bool(waits)}:
             pass
         case _:
             raise ValueError("it has no sound encoder")
-    if parts["front"] or parts["evidence" if waits else "waiting"] or (parts["rows"] and not waits):
+    if parts["front"] or (not waits and (parts["waiting"] or parts["rows"])):
         raise ValueError("it has arrays that no such front has")
     own = TableEncoder.from_state(parts["encoder"], encoder)
     names = own.names()
@@ -312,34 +208,7 @@ def tables_from(parts: dict[str, Arrays], facts: Any, n_features: int, crosses: 
         held = waiting_from(rows, parts["waiting"], FIRST)
     if not waits and max(1, own.width_) != n_features:
         raise ValueError("its encoder has not the features of its ranker")
-    evidence = _evidence_from(parts["evidence"], len(names))
-    return Tables(own, crosses, held, (), evidence, stages)
-
-
-def _evidence_from(arrays: Arrays, columns: int) -> Evidence | None:
-    """Return saved evidence; refuse what is not sound."""
-    if not arrays:
-        return None
-    if arrays.keys() != {*Evidence._fields}:
-        raise ValueError("its evidence for crosses is not whole")
-    evidence = Evidence(**arrays)
-    cells = evidence.owners.size
-    sound = (
-        evidence.columns.dtype == evidence.owners.dtype == np.int64
-        and evidence.columns.ndim == evidence.owners.ndim == 1
-        and np.isin(evidence.columns, np.arange(columns)).all()
-        and (np.diff(evidence.columns) > 0).all()
-        and np.isin(evidence.owners, evidence.columns).all()
-        and (np.diff(evidence.owners) >= 0).all()
-        and all(
-            array.shape == (cells, cells) and array.dtype == np.float64 and np.isfinite(array).all()
-            for array in evidence[2:]
-        )
-        and (evidence.variances >= 0.0).all()
-    )
-    if not sound:
-        raise ValueError("its evidence for crosses makes no sense")
-    return evidence
+    return Tables(own, held)
 
 
 # Room for features --------------------------------------------------------------------------------
@@ -351,12 +220,6 @@ def widened(method: Method, state: State) -> State:
     if encoder.width_ <= before:
         return state
     state = resized(method, state, encoder.width_)
-    if not state.sparse:
-        fill_crosses(state.buffer, [each for each in encoder.crosses() if each.first >= before])
-    crossed = np.flatnonzero((np.arange(state.width) >= before) & (encoder.partners_ >= 0))
-    if crossed.size and state.front.stages == len(CHOICES):
-        for model in state.models:
-            _set_prior(model, crossed, _LATE)
     keep_lines(method, state, slice(before, None))
     return state
 
@@ -369,30 +232,13 @@ def keep_lines(method: Method, state: State, new: Any = slice(None)) -> None:
 
 
 def narrow(encoder: TableEncoder, model: Any, among: Places) -> None:
-    """Give pieces of curves and crosses, which have taught a model nothing so far, a prior that keeps them at 0."""
-    bent = encoder.bends_ | (encoder.partners_ >= 0)
+    """Give pieces of curves, which have taught a model nothing so far, a prior that keeps them at 0."""
+    bent = encoder.bends_
     among = among[among < bent.size]
-    _set_prior(model, among[bent[among]], ASLEEP)
-
-
-def fill_crosses(buffer: Any, crosses: list[Any]) -> None:
-    """Write some crosses of buffered rows, of which all other features are known."""
-    products = Products(crosses)
-    if not products.features.size:
-        return
-    for label, held in enumerate(kernels.buffers.filled(buffer)):
-        if held.any():
-            slots = np.flatnonzero(held)
-            found = products.of(buffer.rows[label, slots])
-            buffer.rows[label, slots[:, None], products.features] = found
-            if buffer.means.size:  # a diagonal covariance needs none
-                buffer.means[label, products.features] = found.mean(axis=0)
-
-
-def _set_prior(model: Any, features: Places, variance: float) -> None:
+    asleep = among[bent[among]]
     if "Sigma" in model._fields:
-        model.Sigma[features, features] = variance
+        model.Sigma[asleep, asleep] = ASLEEP
     elif "features" in model._fields:
-        model.features[features, kernels.sparse_diagonal.VARIANCE] = variance
+        model.features[asleep, kernels.sparse_diagonal.VARIANCE] = ASLEEP
     else:
-        model.G[features] = 1.0 / variance
+        model.G[asleep] = 1.0 / ASLEEP

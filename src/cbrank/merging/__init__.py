@@ -15,7 +15,7 @@ import numpy as np
 from cbrank import kernels
 from cbrank.learning import memory, record
 from cbrank.learning.state import State, buffered_rows
-from cbrank.merging import buffers, gaussians, learners
+from cbrank.merging import buffers, gaussians, groups, learners
 from cbrank.merging.agreement import refuse_different
 
 if TYPE_CHECKING:
@@ -110,14 +110,20 @@ def _merged(parts: "Sequence[CBRanker]", start: "CBRanker | None") -> "CBRanker"
     sample = memory.merged([part.memory for part in learned], positions, rows_known)
     whole = learned[0]._replace(models=tuple(models), buffer=buffer, record=kept, memory=sample)
     kept = learners.taken_over(whole, learned, rows, weights)
-    found: CBRanker = parts[0].like(whole._replace(record=kept))
+    whole = whole._replace(record=kept)
+    if any(part.learned().beside for part in parts):
+        method = parts[0].method()
+        begun = start.learned() if start else None
+        whole = groups.merged(whole, method, [part.learned() for part in parts], begun, weights)
+    found: CBRanker = parts[0].like(whole)
     return found
 
 
 def _of_first(state: State, learners: int) -> State:
     """Return a state with only the first so many learners."""
-    known = record.of_first(state.record, learners)
-    return state._replace(models=state.models[:learners], record=known)
+    known = record.with_learners(state.record, range(learners))
+    known = known._replace(blend=known.blend[[0, -1]], certainty=np.eye(2))
+    return state._replace(models=state.models[:learners], record=known, beside=())
 
 
 def tempered(merged: "CBRanker", prior: "CBRanker", shards: int) -> "CBRanker":

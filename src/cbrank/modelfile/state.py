@@ -306,6 +306,7 @@ def _values(kind: "type[Ranker]", facts: Facts, words: dict[str, Arrays]) -> Fac
         "learners": take(facts, "learners", int),
         "front": facts.get("front"),  # how rows become features, and those that wait
         "memory": facts.get("memory"),  # a sample of all rows
+        "beside": facts.get("beside"),  # learners of other features
     }
 
 

@@ -37,13 +37,6 @@ def to_json(value: Any) -> Any:
     if type(value) is dict:
         return {"dict": [[_scalar(key), _scalar(item)] for key, item in value.items()]}
     if type(value) in (list, tuple):
-        return {type(value).__name__: [_item(item) for item in value]}
-    return _scalar(value)
-
-
-def _item(value: Any) -> Any:
-    """Return an item of a list, which may be a pair of scalars."""
-    if type(value) in (list, tuple):
         return {type(value).__name__: [_scalar(item) for item in value]}
     return _scalar(value)
 
@@ -75,15 +68,6 @@ def from_json(value: Any) -> Any:
             return _random_state_from_json(state)
         case {"dict": [*pairs], **others} if not others:
             return dict(_pair(pair) for pair in pairs)
-        case {"list": [*items], **others} if not others:
-            return [_from_item(item) for item in items]
-        case {"tuple": [*items], **others} if not others:
-            return tuple(_from_item(item) for item in items)
-    return _from_scalar(value)
-
-
-def _from_item(value: Any) -> Any:
-    match value:
         case {"list": [*items], **others} if not others:
             return [_from_scalar(item) for item in items]
         case {"tuple": [*items], **others} if not others:

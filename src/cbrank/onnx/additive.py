@@ -1,9 +1,8 @@
 """An AdditiveRanker as a graph, whose inputs are the columns of a table.
 
 Words look up what they add to the score. All numbers, and years and days of times, become features at
-once, which are multiplied with their weights. Both also give the coarse features of their columns, of which
-crosses are products. The sum of all that is the score before the intercept, from which a curve leads to the
-probability.
+once, which are multiplied with their weights. The sum of all that is the score before the intercept, from
+which a curve leads to the probability.
 """
 
 import itertools
@@ -14,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cbrank.features.crosses import Coarse
 from cbrank.features.curves import NumberColumn, Pieces
 from cbrank.features.table import GAP_WORDS, Words
 from cbrank.features.text import TextColumn
@@ -26,11 +24,9 @@ from cbrank.rankers.scorer import Calibration
 from cbrank.version import __version__
 
 Floats = NDArray[np.float64]
-Term = tuple[tuple[int, ...], float, float]  # features of a coarse one, their factor, an offset
 
 _DAY, _HOUR = 86400.0, 3600.0
 _LARGEST = float(np.finfo(np.float64).max)
-_MOST_ROOM = 2**21  # numbers that say what features give to coarse ones: far beyond any sound model
 
 _MEANINGS = {
     "number": "a number; NaN for a gap; true and false are 1 and 0",
@@ -57,8 +53,6 @@ class Input(NamedTuple):
         Its name, type and meaning.
     kind : {"number", "time", "word", "bucket"}
         What the column is taken as; a bucket goes with the column of words before it.
-    place : int
-        The place of the column in the table.
     known : NumberColumn, WordColumn, TimeColumn or None
         What the encoder knows of the column.
     asked : bool
@@ -67,7 +61,6 @@ class Input(NamedTuple):
 
     port: Port
     kind: str
-    place: int
     known: Any = None
     asked: bool = False
 
@@ -138,10 +131,10 @@ def _inputs_of(ranker: AdditiveRanker, names: list[str]) -> list[Input]:
         meaning = _MEANINGS[kind] + (_GAPS if kind == "word" and not asked else "")
         typed = "string" if kind == "word" else "double"
         port = Port(name, typed, f"{meaning} ({sentence})")
-        inputs.append(Input(port, kind, place, each, asked))
+        inputs.append(Input(port, kind, each, asked))
         if isinstance(each, WordColumn) and each.buckets >= 0:
             port = Port(_bucket_of(name), "int64", _MEANINGS["bucket"].format(name))
-            inputs.append(Input(port, "bucket", place))
+            inputs.append(Input(port, "bucket"))
     if not inputs:
         raise ValueError("all columns are left out, or empty so far, so that there is no input.")
     return inputs
@@ -158,68 +151,19 @@ def _free(name: str, taken: set[str]) -> str:
     return name
 
 
-class _Terms:
-    """The coarse features that crosses multiply, and the weights of all features."""
-
-    def __init__(self, ranker: AdditiveRanker) -> None:
-        encoder = ranker.encoder_
-        # The last feature, which place -1 finds, is none: the encoder may also be ahead of the weights.
-        self.weights = np.zeros(encoder.width_ + 1)
-        served = ranker.weights()[: encoder.width_]
-        self.weights[: len(served)] = served
-        self.owners = np.append(encoder.owners_, -1)
-        self.of: dict[int, dict[Term, int]] = {}  # of each column, in order
-        self._products = list[tuple[int, int, int, int]]()
-        features = list[int]()
-        for cross in encoder.crosses():
-            left, right = self._places(cross.left), self._places(cross.right)
-            pair = cross.left.column, cross.right.column
-            self._products += [(pair[0], left[i], pair[1], right[j]) for i, j in cross.chosen]
-            features += range(cross.first, cross.first + len(cross.chosen))
-        self.of_products = self.weights[features]
-        self._room = _MOST_ROOM
-
-    def _places(self, side: Coarse) -> list[int]:
-        known = self.of.setdefault(side.column, {})
-        every = zip(side.groups, side.factors, side.offsets, strict=True)
-        return [known.setdefault(each, len(known)) for each in every]
-
-    def offsets(self) -> Floats:
-        """Return what is added to the coarse features of all columns."""
-        return np.array([term[2] for known in self.of.values() for term in known])
-
-    def factors(self, column: int, places: Sequence[int]) -> Floats:
-        """Return what features give to the coarse features of a column (n_places, n_terms)."""
-        terms = self.of[column]
-        self._room -= len(places) * len(terms)
-        if self._room < 0:
-            raise ValueError("there are too many features of crosses for an ONNX model.")
-        rows = {place: at for at, place in enumerate(places) if place >= 0}
-        found = np.zeros((len(places), len(terms)))
-        for (group, factor, _), at in terms.items():
-            for place in rows.keys() & {*group}:
-                found[rows[place], at] = factor
-        return found
-
-    def sides(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the places of both factors of all products among the coarse features."""
-        ends = itertools.accumulate(map(len, self.of.values()), initial=0)
-        firsts = dict(zip(self.of, ends, strict=False))
-        pairs = [(firsts[a] + i, firsts[b] + j) for a, i, b, j in self._products]
-        left, right = np.array(pairs, np.int64).T
-        return left, right
-
-
 class _Additive(Graph):
     """The graph of a ranker."""
 
     def __init__(self, ranker: AdditiveRanker, taken: set[str]) -> None:
         super().__init__(taken)
-        self._terms = _Terms(ranker)
+        # The last feature, which place -1 finds, is none: the encoder may also be ahead of the weights.
+        width = ranker.encoder_.width_
+        self._weights = np.zeros(width + 1)
+        served = ranker.weights()[:width]
+        self._weights[: len(served)] = served
         self._intercept = float(ranker.intercept_[0])
         self._calibration = ranker.calibration()
         self._parts = list[str]()  # what columns add to the score
-        self._coarse: dict[int, str] = {}  # the coarse features of columns
 
     def build(self, inputs: Sequence[Input], outputs: Sequence[str], labels: list[str]) -> None:
         """Add all nodes."""
@@ -227,8 +171,6 @@ class _Additive(Graph):
         self._add_numbers(inputs)
         if not self._parts:
             self._parts = [self.add("Expand", 0.0, self.add("Shape", inputs[0].port.name))]
-        if self._terms.of:
-            self._add_crosses()
         raw = self.add("Sum", *self._parts)
         score = self.add("Add", raw, self._intercept, output=outputs[0])
         # Not by Sigmoid, which runtimes round to 0 where probabilities are small.
@@ -236,15 +178,6 @@ class _Additive(Graph):
         self.add("Reciprocal", self.add("Add", against, 1.0), output=outputs[1])
         positive = self.cast(self.add("Greater", score, 0.0), "int64")
         self.add("Gather", np.array(labels), positive, output=outputs[2])
-
-    def _add_crosses(self) -> None:
-        if self._coarse.keys() != self._terms.of.keys():
-            raise ValueError("it crosses columns that are neither numbers nor words.")
-        sums = self.side_by_side([self._coarse[column] for column in self._terms.of])
-        coarse = self.add("Add", sums, self._terms.offsets())
-        left, right = (self.add("Gather", coarse, side, axis=1) for side in self._terms.sides())
-        products = self.add("Mul", left, right)
-        self._parts.append(self.add("MatMul", products, self._terms.of_products))
 
     # Words ---------------------------------------------------------------------------------------
 
@@ -255,7 +188,7 @@ class _Additive(Graph):
                 continue
             buckets = range(known.buckets, known.buckets + BUCKETS) if known.buckets >= 0 else ()
             places = [known.gap, known.other, *known.features.values(), *buckets]
-            if max(places) < 0 and column.place not in self._terms.of:
+            if max(places) < 0:
                 continue
             codes = {word: 2 + at for at, word in enumerate(known.features)}
             codes |= dict.fromkeys([""] if column.asked else _spellings(), 0)
@@ -263,10 +196,7 @@ class _Additive(Graph):
             if buckets:
                 shared = self.add("Add", _bucket_of(name), np.array(2 + len(known.features)))
                 code = self.add("Where", self.add("Less", code, np.array(0)), shared, code)
-            self._parts.append(self.add("Gather", self._terms.weights[places], code))
-            if column.place in self._terms.of:
-                table = self._terms.factors(column.place, places)
-                self._coarse[column.place] = self.add("Gather", table, code)
+            self._parts.append(self.add("Gather", self._weights[places], code))
 
     # Numbers and times ---------------------------------------------------------------------------
 
@@ -286,13 +216,7 @@ class _Additive(Graph):
             return
         places = [place for some, _ in found for place in some]
         features = self.side_by_side([tensor for _, tensor in found])
-        self._parts.append(self.add("MatMul", features, self._terms.weights[places]))
-        for column in numbers:
-            if column.place in self._terms.of:
-                own = np.flatnonzero(self._terms.owners[places] == column.place)
-                some = self.add("Gather", features, own, axis=1)
-                factors = self._terms.factors(column.place, np.array(places)[own].tolist())
-                self._coarse[column.place] = self.add("MatMul", some, factors)
+        self._parts.append(self.add("MatMul", features, self._weights[places]))
 
     def _features(
         self, curves: Sequence[NumberColumn], values: str
@@ -359,7 +283,7 @@ class _Additive(Graph):
                 places += [*column.parts[at].places(every), column.gap if at == 0 else -1]
             code = self.add("Where", gaps, float(count), part)
             codes.append(self.cast(self.add("Add", code, firsts), "int64"))
-        found = self.add("Gather", self._terms.weights[places], self.side_by_side(codes))
+        found = self.add("Gather", self._weights[places], self.side_by_side(codes))
         return self.add("ReduceSum", found, np.array([1]), keepdims=0)
 
     def _year_and_month(self, day: str) -> tuple[str, str]:

@@ -151,15 +151,16 @@ class Ranker(Scorer, metaclass=ABCMeta):
         own = checks.class_weights(self.class_weight, rows.classes, counts)
         weights = checks.weighed(rows.weights, own, rows.labels)
         self._start(rows.X, rows.classes, random, shuffled=self.shuffle)
-        cell = self._learned
+        cell, batch = self._learned, Batch(rows.X, rows.labels, weights, kept)
         for number in range(self.n_passes):
-            method = self._method(cell.state, fits=True)
-            batch, first = Batch(rows.X, rows.labels, weights, kept), number == 0
+            method, first = self._method(cell.state, fits=True), number == 0
             if self.shuffle and first:
-                learn_anew(cell, method, batch, random)
+                batch = learn_anew(cell, method, batch, random)
                 continue
+            if first:
+                blocks.decide(cell, method, batch)
             batch = batch._replace(order=random.permutation(kept) if self.shuffle else kept)
-            blocks.learn(cell, method, batch, shuffled=self.shuffle, tested=first, ahead=first)
+            blocks.learn(cell, method, batch, shuffled=self.shuffle, tested=first)
         return weights
 
     def _set_intercept(
@@ -438,6 +439,7 @@ class Ranker(Scorer, metaclass=ABCMeta):
     buffered_rows, waits = interface.buffered_rows, property(interface.waits)
     learned, prior = interface.learned, interface.prior
     lasting, like = interface.lasting, interface.like
+    method = interface.method
     kernel_call, rank_later_rows = interface.kernel_call, interface.rank_later_rows
     learned_in_order = interface.learned_in_order
     get_state = interface.get_state

@@ -1,9 +1,8 @@
-"""What columns do to scores: curves with their deviations, maps of crosses, parts of rows.
+"""What columns do to scores: curves with their deviations, parts of rows.
 
 The score of a row is a sum over terms: a column of numbers or words is one, a time is four (its trend, month,
-weekday and hour), free text is one, and so is each cross of two columns. Terms are looked at relative to a
-typical row: a number to its median, all else to its mean over the buffered rows, classes weighed as they
-have come.
+weekday and hour), and free text is one. Terms are looked at relative to a typical row: a number to its
+median, all else to its mean over the buffered rows, classes weighed as they have come.
 """
 
 from collections.abc import Iterator
@@ -14,14 +13,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cbrank.features.crosses import Coarse, Cross, values_of
 from cbrank.features.curves import NumberColumn
 from cbrank.features.text import TextColumn
 from cbrank.features.times import CALENDAR, TimeColumn
 from cbrank.features.words import WordColumn
 from cbrank.learning import served
 from cbrank.learning.state import buffered_rows
-from cbrank.rankers.grids import MISSING, OTHER, POINTS_OF_MAPS, middle_of, of_numbers, of_words
+from cbrank.rankers.grids import MISSING, middle_of, of_numbers, of_words
 
 if TYPE_CHECKING:
     from cbrank.features import TableEncoder
@@ -49,33 +47,17 @@ class Curve(NamedTuple):
     deviation: Floats
 
 
-class Map(NamedTuple):
-    """What the cross of two columns adds to the score.
-
-    Attributes
-    ----------
-    grid, other_grid : ndarray or list of str
-        Values of the two columns.
-    effect : ndarray of shape (n_values, n_other_values)
-        What their cross adds there; 0 where a number is at its median.
-    """
-
-    grid: Any
-    other_grid: Any
-    effect: Floats
-
-
 class Term(NamedTuple):
     """A part of the score.
 
     Attributes
     ----------
     name : str
-        The column's, ``"when: month"`` for a part of a time, ``"age x city"`` for a cross.
-    kind : {"number", "word", "time", "text", "cross"}
+        The column's, ``"when: month"`` for a part of a time.
+    kind : {"number", "word", "time", "text"}
         What it is.
-    columns : tuple of int
-        Its columns, by position.
+    column : int
+        Its column, by position.
     places : ndarray of int
         Its features.
     known : object
@@ -84,7 +66,7 @@ class Term(NamedTuple):
 
     name: str
     kind: str
-    columns: tuple[int, ...]
+    column: int
     places: Places
     known: Any
 
@@ -149,47 +131,35 @@ class Effects:
                     places = places[(places >= 0) & (places < self._width)]
                     own = np.setdiff1d(own, places)
                     if len(places):
-                        yield Term(part.name, "word", (column,), places, part)
-                yield Term(name, "time", (column,), own, known)
+                        yield Term(part.name, "word", column, places, part)
+                yield Term(name, "time", column, own, known)
             elif known is not None:
-                yield Term(name, known.kind, (column,), own, known)
-        for cross in self._encoder.crosses():
-            pair = cross.left.column, cross.right.column
-            places = cross.first + np.arange(len(cross.chosen))
-            name = f"{self._names[pair[0]]} x {self._names[pair[1]]}"
-            yield Term(name, "cross", pair, places[places < self._width], cross)
+                yield Term(name, known.kind, column, own, known)
 
     def _by_owner(self) -> list[NDArray[np.int64]]:
-        """Return the places of the features of each column, without crosses."""
+        """Return the places of the features of each column."""
         owners = self._encoder.owners_[: self._width]
-        own = np.flatnonzero(self._encoder.partners_[: self._width] < 0)
-        own = own[np.argsort(owners[own], kind="stable")]
+        own = np.argsort(owners, kind="stable")
         return np.split(own, np.searchsorted(owners[own], np.arange(1, len(self._names))))
 
     def term(self, column: Any) -> Term:
-        """Return the term of a column, by its name or position, or of a pair of columns.
+        """Return the term of a column, by its name or position.
 
         Parameters
         ----------
-        column : str, int or a pair of them
-            Such as ``"age"``, ``0``, ``"when: month"`` or ``("age", "city")``.
+        column : str or int
+            Such as ``"age"``, ``0`` or ``"when: month"``.
 
         Returns
         -------
         Term
             The term.
         """
-        if isinstance(column, tuple | list):
-            pair = sorted(map(self._place, column))
-            for term in self.terms:
-                if term.kind == "cross" and sorted(term.columns) == pair:
-                    return term
-            raise ValueError(f"Columns {column[0]!r} and {column[1]!r} are not crossed.")
         if isinstance(column, str) and column not in self._columns and column in self._named:
             return self._named[column]
         name = self._names[self._place(column)]
         found = self._named.get(name)
-        if found is not None and found.kind != "cross":
+        if found is not None:
             return found
         kind = self._encoder.kinds_[name]
         why = "has had no value so far" if kind == "empty" else "is left out"
@@ -197,7 +167,7 @@ class Effects:
 
     @cached_property
     def _named(self) -> dict[str, Term]:
-        """The first term of each name; columns come before crosses."""
+        """The first term of each name."""
         return {term.name: term for term in reversed(self.terms)}
 
     def _place(self, column: Any) -> int:
@@ -214,7 +184,7 @@ class Effects:
     # Curves --------------------------------------------------------------------------------------
 
     def curve(self, column: Any) -> Curve:
-        """Return what a column adds to the score at its values, without its crosses.
+        """Return what a column adds to the score at its values.
 
         Parameters
         ----------
@@ -283,48 +253,6 @@ class Effects:
             squares = (Z * Z) @ self._covariance[places]
         deviation = np.sqrt(np.maximum(squares, 0.0))
         return Curve(grid, Z @ self._weights[places], deviation)
-
-    # Crosses -------------------------------------------------------------------------------------
-
-    def cross(self, column: Any, other: Any) -> Map:
-        """Return what the cross of two columns adds to the score.
-
-        Parameters
-        ----------
-        column, other : str or int
-            Names or positions of the columns, in any order.
-
-        Returns
-        -------
-        Map
-            The two grids and the effects.
-        """
-        term = self.term((column, other))
-        cross: Cross = term.known
-        grids, values = zip(*map(self._side, (cross.left, cross.right)), strict=True)
-        weights = np.zeros((len(cross.left.groups), len(cross.right.groups)))
-        for pair, place in zip(cross.chosen, term.places, strict=False):
-            weights[pair] = self._weights[place]
-        effect = values[0] @ weights @ values[1].T
-        if self._place(column) == cross.left.column:
-            return Map(grids[0], grids[1], effect)
-        return Map(grids[1], grids[0], effect.T)
-
-    def _side(self, coarse: Coarse) -> tuple[Any, Floats]:
-        """Return a grid of a column that is crossed, and its coarse features there."""
-        known: Any = self._encoder.known()[coarse.column]
-        if isinstance(known, WordColumn):
-            words = {place: word for word, place in known.features.items()}
-            grid: Any = [
-                words.get(group[0], OTHER) if len(group) == 1 else OTHER for group in coarse.groups
-            ]
-            places = np.array([group[0] for group in coarse.groups])
-            Z = np.eye(len(grid))
-        else:
-            grid, places, Z = of_numbers(known, POINTS_OF_MAPS)
-        X = np.zeros((len(Z), self._encoder.width_))
-        X[:, places] = Z
-        return grid, values_of(coarse, X)
 
     # How far terms move scores -------------------------------------------------------------------
 
@@ -402,7 +330,7 @@ class Effects:
         bool
             Whether it is.
         """
-        known = self._encoder.known()[term.columns[0]]
+        known = self._encoder.known()[term.column]
         return term.kind == "word" and isinstance(known, TimeColumn)
 
 

@@ -11,7 +11,7 @@ from scipy.special import ndtr
 from cbrank import kernels
 from cbrank.estimator import check_is_fitted
 from cbrank.learning import served
-from cbrank.learning.blocks import DENSE_BLOCK, read_only
+from cbrank.learning.blocks import DENSE_BLOCK, Encoded, read_only, scored
 from cbrank.learning.state import State
 
 Floats = NDArray[np.float64]
@@ -110,20 +110,42 @@ def preference_proba(self: Any, A: Any, B: Any) -> Floats:
     B = self._features(self._check_rows(B, reset=False), state)
     if A.shape[0] != B.shape[0]:
         raise ValueError(f"A has {A.shape[0]} rows and B has {B.shape[0]}.")
-    with np.errstate(over="ignore"):
-        z = A - B
-    if not np.isfinite(z.data if sp.issparse(z) else z).all():
-        z = 0.5 * A - 0.5 * B  # which says the same
-    z, _ = _within_bounds(z.tocsr() if sp.issparse(z) else np.asarray(z))
-    ahead = z @ self._served_of(method, state).weights
+    mixed = self._served_of(method, state)
+    if isinstance(A, Encoded):
+        pairs = zip(A.beside, B.beside, strict=True)
+        z: Any = Encoded(_difference(A.X, B.X), tuple(_difference(*pair) for pair in pairs))
+        ahead = scored(z, mixed)
+    else:
+        z = _difference(A, B)
+        ahead = z @ mixed.weights
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(ahead == 0.0, 0.5, ndtr(ahead / self._std(z, state)))
 
 
+def _difference(A: Any, B: Any) -> Any:
+    with np.errstate(over="ignore"):
+        z = A - B
+    if not np.isfinite(z.data if sp.issparse(z) else z).all():
+        z = 0.5 * A - 0.5 * B  # which says the same
+    return _within_bounds(z.tocsr() if sp.issparse(z) else np.asarray(z))[0]
+
+
 def deviations(ranker: Any, X: Any, state: State) -> Floats:
-    """Return sqrt(x' Sigma x) of each row of features, by the learner that weighs most."""
-    model = state.models[served.leader_of(ranker._method(state), state)]
-    X = X if state.front is None else state.front.in_units(X)
+    """Return sqrt(x' Sigma x) of each row of features, by the learner that weighs most.
+
+    Beside the leaves of trees, those are of the learner that weighs most in each group, and independent.
+    """
+    method = ranker._method(state)
+    if isinstance(X, Encoded):
+        rows = X.X, *X.beside
+        parts = zip(rows, served.leaders_of(method, state), strict=True)
+        found = [share * _deviations_within(model, own) for own, (model, share) in parts]
+        return np.sqrt(np.sum(np.square(found), axis=0))
+    model = state.models[served.leader_of(method, state)]
+    return _deviations_within(model, X if state.front is None else state.front.in_units(X))
+
+
+def _deviations_within(model: Any, X: Any) -> Floats:
     X, unit = _within_bounds(X)
     with np.errstate(over="ignore"):
         return _deviations(model, X) * unit

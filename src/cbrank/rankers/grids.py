@@ -14,31 +14,29 @@ from cbrank.features.words import BUCKETS, WordColumn
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
-POINTS, POINTS_OF_MAPS = 100, 64
+_POINTS = 100
 _DAY = 86400.0
 OTHER, MISSING = "other", "missing"
 
 
-def _grid_of(known: NumberColumn, points: int) -> Floats:
+def _grid_of(known: NumberColumn) -> Floats:
     """Return values of a column from its first to its last knot; each piece has its share of them."""
     curve = known.curve
     if curve is None:
         return np.unique(known.waiting)
     if not len(curve.knots):
         return np.unique([curve.low, curve.high])
-    count = max(1, points // (len(curve.knots) - 1))
+    count = max(1, _POINTS // (len(curve.knots) - 1))
     share = np.arange(count) / count
     # Written so that the largest numbers do not overflow.
     parts = [low * (1.0 - share) + high * share for low, high in pairwise(curve.knots.tolist())]
     return np.unique(np.concatenate([*parts, curve.knots[-1:], [*known.singles]]))
 
 
-def of_numbers(
-    known: NumberColumn | TimeColumn, points: int = POINTS
-) -> tuple[Any, Places, Floats]:
+def of_numbers(known: NumberColumn | TimeColumn) -> tuple[Any, Places, Floats]:
     """Return a grid of a column, its features and their values there."""
     numbers = known if isinstance(known, NumberColumn) else known.days
-    return _encoded(known, _grid_of(numbers, points))
+    return _encoded(known, _grid_of(numbers))
 
 
 def middle_of(known: NumberColumn | TimeColumn) -> tuple[Any, Places, Floats]:

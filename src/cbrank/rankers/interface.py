@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from cbrank import checks
 from cbrank.estimator import BaseEstimator
-from cbrank.learning import blocks, memory, record, served
+from cbrank.learning import blocks, leaves, memory, record, served
 from cbrank.learning import state as states
 from cbrank.learning.front import waits as states_wait
 from cbrank.learning.state import Batch, Cell, State
@@ -60,6 +60,7 @@ SEAMS = frozenset(
         "like",
         "prior",
         "lasting",
+        "method",
         "waits",
         "together",
         "PARAMETERS",
@@ -185,9 +186,14 @@ def prior(ranker: Any, place: int = 0) -> Any:
     return fresh if front is None else front.begun(method, fresh, place)
 
 
+def method(ranker: Any) -> Any:
+    """Return how the ranker learns."""
+    return ranker._method(ranker._learned.state)
+
+
 def lasting(ranker: Any) -> int:
     """Return how many learners are merged: one that is for rows in order begins anew."""
-    return ranker._method(ranker._learned.state).lasting
+    return method(ranker).lasting
 
 
 def like(ranker: Any, state: State) -> Any:
@@ -197,9 +203,7 @@ def like(ranker: Any, state: State) -> Any:
     other = deepcopy(other)
     method = other._method(state)
     state = served.bounded(state._replace(intercept=None))
-    held = served.mixture_of(method, state).weights
-    known = record.next_block(state.record, held, served.origin_of(state))
-    other._learned = Cell(state._replace(record=known))
+    other._learned = Cell(blocks.testing(method, state, state))
     return other
 
 
@@ -223,6 +227,8 @@ def get_state(ranker: Any) -> tuple[Arrays, Facts]:
     if state.front is not None:
         own, facts = state.front.taken_out(state)
         arrays |= own
+    own, beside = leaves.taken_out(state.beside)
+    arrays |= {f"beside.{name}": array for name, array in own.items()}
     kept: Facts = {}
     if state.memory is not None:
         own, kept = memory.taken_out(state.memory, state.record.position)
@@ -238,6 +244,7 @@ def get_state(ranker: Any) -> tuple[Arrays, Facts]:
         "intercept": state.intercept,
         "front": facts,
         "memory": kept,
+        "beside": beside,
     }
 
 
@@ -302,8 +309,21 @@ def _put_front(ranker: Any, parts: dict[str, Arrays], facts: Facts) -> None:
     elif own or facts.get("memory"):
         raise ValueError("it has a memory of rows, which no such ranker has")
     cell.state = cell.state._replace(front=front, memory=kept)
+    _put_beside(ranker, parts["beside"], facts["beside"])
     if front is not None and front.waiting is not None and parts[""]["buffer.seen"].any():
         raise ValueError("it has learned while rows wait")
+
+
+def _put_beside(ranker: Any, arrays: Arrays, facts: list[Facts]) -> None:
+    cell = ranker._learned
+    if not facts and not arrays:
+        return
+    beside = list[Any]()
+    encoder = cell.state.front.encoder
+    for group, own in leaves.from_arrays(ranker._method(cell.state), arrays, facts, encoder):
+        sound.refuse_bad_group(own, group)
+        beside.append(states.with_arrays(group, own))
+    cell.state = cell.state._replace(beside=tuple(beside))
 
 
 def two_labels(classes: Any) -> NDArray[Any]:

@@ -26,16 +26,16 @@ class Reason(NamedTuple):
     Attributes
     ----------
     column : str
-        The column's name, ``"when: month"`` for a part of a time, ``"age x city"`` for a cross.
-    value : float, str, bool or None, or a list of them
+        The column's name, ``"when: month"`` for a part of a time.
+    value : float, str, bool or None
         What the row has there: a number, a word, a date; None for a gap. Of a feature that says
-        whether a row has a category it is True or False, of a cross it is a list of two values.
+        whether a row has a category it is True or False.
     contribution : float
         What it adds to the score, more than it adds on average.
     """
 
     column: str
-    value: Value | list[Value]
+    value: Value
     contribution: float
 
     def phrase(self) -> str:
@@ -44,7 +44,7 @@ class Reason(NamedTuple):
         Returns
         -------
         str
-            Such as ``"tenure=2"``; of a cross the two columns alone.
+            Such as ``"tenure=2"``.
 
         Examples
         --------
@@ -56,8 +56,6 @@ class Reason(NamedTuple):
                 return f"{self.column} missing"
             case bool(has):
                 return self.column if has else f"not {self.column}"
-            case list():
-                return self.column
             case str(text):
                 text = " ".join(text.split())
                 short = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
@@ -104,7 +102,7 @@ def reasons_of(effects: Effects, table: Table, rows: Any, most: int) -> list[lis
 
 def _name(effects: Effects, term: Term, table: Table) -> str:
     """Return the name of a term by those of the table, for a ranker may know none."""
-    name = " x ".join(table.names[column] for column in term.columns)
+    name = table.names[term.column]
     return name + term.name[term.name.rindex(": ") :] if effects.is_part_of_time(term) else name
 
 
@@ -159,13 +157,9 @@ class _Cells:
         return None if code < 0 else self._words[code]
 
 
-def _value(
-    effects: Effects, term: Term, cells: list[_Cells], rows: Any, row: int
-) -> Value | list[Value]:
+def _value(effects: Effects, term: Term, cells: list[_Cells], rows: Any, row: int) -> Value:
     """Return what a row has in a term."""
-    if term.kind == "cross":
-        return [cells[column][row] for column in term.columns]
-    value = cells[term.columns[0]][row]
+    value = cells[term.column][row]
     if value is None or not effects.is_part_of_time(term):
         return value
     words = {place: word for word, place in term.known.features.items()}

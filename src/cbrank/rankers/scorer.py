@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from cbrank import checks, kernels, locking
 from cbrank.estimator import BaseEstimator, ClassifierMixin, check_is_fitted, constraints, validate
 from cbrank.learning import record, served
-from cbrank.learning.blocks import provisional, read_only
+from cbrank.learning.blocks import provisional, scored
 from cbrank.learning.front import milestone, waits
 from cbrank.learning.method import Method
 from cbrank.learning.served import Anchor, Mixture
@@ -77,13 +77,12 @@ class Moment(NamedTuple):
     """
 
     state: State
-    weights: Floats
+    mixture: Mixture
     intercept: float
-    anchor: Anchor
 
     def log_odds(self, raw: Floats) -> Floats:
         """Return the log odds of the positive class at scores before the intercept."""
-        return served.log_odds(self.state, self.anchor, raw)
+        return served.log_odds(self.state, self.mixture.anchor, raw)
 
 
 class Scorer(ClassifierMixin, BaseEstimator):
@@ -196,11 +195,11 @@ class Scorer(ClassifierMixin, BaseEstimator):
     def _scores(self, rows: Any, state: State, method: Method) -> Floats:
         """Return the scores before the intercept; a row's own does not depend on those beside it."""
         X = self._features(rows, state)
-        if sp.issparse(X) and X.nnz < X.shape[1]:
+        if sp.issparse(X) and X.nnz < X.shape[1]:  # few of many weights are needed
             needed = (X.data, np.arange(X.nnz, dtype=X.indptr.dtype), X.indptr)
             one_column_each = sp.csr_array(needed, shape=(X.shape[0], X.nnz))
             return np.asarray(one_column_each @ self._served_of(method, state, X.indices).weights)
-        return _product(X, self._served_of(method, state).weights)
+        return np.asarray(scored(X, self._served_of(method, state)))
 
     def _costs(self, seen: NDArray[np.int64]) -> Floats:
         """Return the costs of a wrong row of each class; a balanced point needs no balanced costs."""
@@ -436,7 +435,7 @@ class Scorer(ClassifierMixin, BaseEstimator):
         """Return what the ranker serves now, for `judge` to go by while the ranker goes on learning."""
         check_is_fitted(self)
         method, state = self._now()
-        weights, anchor = self._served_of(method, state)
+        mixed = self._served_of(method, state)
         held = state.record
         frozen = held._replace(
             shape=held.shape.copy(),
@@ -446,16 +445,17 @@ class Scorer(ClassifierMixin, BaseEstimator):
         )
         return Moment(
             state._replace(record=frozen),
-            weights.copy(),
+            mixed._replace(
+                weights=mixed.weights.copy(), beside=tuple(map(served.whole, mixed.beside))
+            ),
             self._intercept_now(method, state),
-            anchor,
         )
 
     def judge(self, X: Any, *, with_std: bool = False, moment: Moment | None = None) -> Judged:
         """Return scores and probabilities of rows at once, all of one moment, so that they are read only once."""
         held = self.moment() if moment is None else moment
         rows = self._features(self._check_rows(X, reset=False), held.state)
-        raw = _product(rows, held.weights)
+        raw = scored(rows, held.mixture)
         std = self._std(rows, held.state) if with_std else None
         probabilities = kernels.calibration.probabilities(held.log_odds(raw))
         return Judged(raw + held.intercept, std, probabilities[:, 1].copy())
@@ -483,13 +483,3 @@ class Scorer(ClassifierMixin, BaseEstimator):
             float(line),
             shape[:, : count if count > 1 else 0].copy(),
         )
-
-
-def _product(X: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the product of each row with the weights, whatever rows are beside it."""
-    if sp.issparse(X):
-        return np.asarray(X @ weights)
-    if X.shape[1] != weights.size:
-        raise ValueError(f"X has {X.shape[1]} features, and there are weights of {weights.size}.")
-    scores: NDArray[np.float64] = kernels.scores.products(read_only(X), read_only(weights))
-    return scores

@@ -43,7 +43,7 @@ _BLOCK = 2**16  # numbers that are looked at together
 
 
 # What of a state is not its front's, and the parts of fronts.
-_FRONT_PARTS = "front", "encoder", "rows", "waiting", "evidence", "memory"
+_FRONT_PARTS = "front", "encoder", "rows", "waiting", "memory", "beside"
 
 
 def by_part(arrays: Arrays) -> dict[str, Arrays]:
@@ -76,7 +76,9 @@ def small_ranker(
     if not all(type(size) is not bool and int(size) > 0 for size in sizes.values()):
         raise ValueError(f"its parameters make no ranker of {sizes[WIDTH]} features")
     parameters, small = first.get_params(deep=False), dict.fromkeys(sizes, _SMALL)
-    kind = bool(facts["sparse"]), int(facts["learners"])
+    if not isinstance(facts["beside"], list):
+        raise ValueError("it does not say which groups of learners it has")
+    kind = bool(facts["sparse"]), int(facts["learners"]), len(facts["beside"])
     ranker = _started(type(first), parameters, kind, classes, small)
     _refuse_misfits(arrays, ranker, _shapes(ranker, kind, sizes))
     return ranker
@@ -85,25 +87,30 @@ def small_ranker(
 def _started(
     kind: Any,
     parameters: Facts,
-    how: tuple[bool, int],
+    how: tuple[bool, int, int],
     classes: NDArray[Any],
     sizes: dict[str, int],
 ) -> Any:
     """Start a ranker of these sizes, for sparse rows or not, with so many learners."""
     ranker = kind(**parameters | {name: sizes[name] for name in sizes if name != WIDTH})
     ranker._begin_like(classes)
-    (sparse, learners), method = how, ranker._method()
+    (sparse, learners, groups), method = how, ranker._method()
     if method.of_matrix is not None:
         method = method.of_matrix(not sparse)
     if not method.lasting <= learners <= len(method.learners):
         raise ValueError(f"it has {learners} learners, which no such ranker has")
     method = replace(method, lasting=learners, joins=False)
     state = begin(method, sizes[WIDTH], 1, None, sparse=sparse, shuffled=False)
+    if groups and method.leaves is None:
+        raise ValueError("it has groups of learners, which no such ranker has")
+    for _ in range(groups):
+        nothing = record.known_from(np.zeros(2), np.arange(2), method.leaves.shape)
+        state = state._replace(record=record.with_group(state.record, nothing, 0.0))
     ranker._learned = Cell(state)
     return ranker
 
 
-def _shapes(ranker: Any, how: tuple[bool, int], sizes: dict[str, int]) -> Shapes:
+def _shapes(ranker: Any, how: tuple[bool, int, int], sizes: dict[str, int]) -> Shapes:
     """Return the shapes that a small ranker would have if it were of these sizes."""
     tellers = {
         name: value if isinstance(value, str) else 1.0
@@ -121,7 +128,7 @@ def _shapes(ranker: Any, how: tuple[bool, int], sizes: dict[str, int]) -> Shapes
 @functools.lru_cache(maxsize=256)
 def _growth(
     kind: Any,
-    how: tuple[bool, int],
+    how: tuple[bool, int, int],
     parameters: tuple[tuple[str, Any], ...],
     size_names: tuple[str, ...],
 ) -> list[tuple[str, int, str, int]]:
@@ -184,6 +191,23 @@ def _changing_axes(ranker: Any, part: str, field: str) -> dict[int, str]:
 # Numbers ------------------------------------------------------------------------------------------
 
 
+def refuse_bad_group(arrays: Arrays, group: Any) -> None:
+    """Refuse arrays that such a group of learners has not, or numbers that none has learned."""
+    expected = arrays_of(group)
+    if arrays.keys() != expected.keys():
+        raise ValueError("the learners of its trees are not whole")
+    for name, array in arrays.items():
+        shape, own = list(expected[name].shape), list(array.shape)
+        if name in ("buffer.values", "buffer.indices") and len(own) == len(shape):
+            shape[2] = own[2]
+        if own != shape or array.dtype != expected[name].dtype:
+            raise ValueError(f"{name} of its trees is {array.dtype} of shape {array.shape}")
+    if arrays["buffer.values"].shape != arrays["buffer.indices"].shape:
+        raise ValueError("the rows in the buffer of its trees make no sense")
+    _refuse_bad_numbers(arrays)
+    _refuse_bad_buffer(_part("buffer", arrays), group.source.width)
+
+
 def refuse_bad_arrays(arrays: Arrays, n_features: int) -> None:
     """Refuse numbers that no ranker has learned."""
     _refuse_bad_numbers(arrays)
@@ -227,6 +251,8 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "errors": (-100.0, 100.0),
     "share": (0.0, _MANY),
     "sums": (0.0, _MANY),
+    "blend": (-_MANY, _MANY),
+    "certainty": (-1e13, 1e13),
     "history": (0.0, _MANY),
 }
 _ROUNDING = 1e-9  # of numbers that bound each other, relative
@@ -265,6 +291,11 @@ def _refuse_bad_curve(held: Arrays) -> None:
     information, size = held["information"], np.abs(held["information"]).max()
     if np.abs(information - information.T).max() > _ROUNDING * size:
         raise ValueError("the information of its record is not symmetric")
+    certainty = held["certainty"]
+    if np.abs(certainty - certainty.T).max() > _ROUNDING * np.abs(certainty).max():
+        raise ValueError("the certainty of its record is not symmetric")
+    if np.linalg.eigvalsh(certainty).min() < 0.0:
+        raise ValueError("the blend of its record is less than uncertain")
     if np.linalg.eigvalsh(information).min() < -0.5 or held["errors"][1] < 0.0:
         raise ValueError("the curve of its record knows less than nothing")
 

@@ -2,19 +2,17 @@
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cbrank.features.encoder import TableEncoder
+from cbrank.features.forests import Forest
 from cbrank.learning import blocks, record, tables
 from cbrank.learning.front import Scales, in_scales
 from cbrank.learning.state import Batch, Cell, State, begin, resized
 from cbrank.learning.tables import Tables
-
-if TYPE_CHECKING:
-    from cbrank.features.crosses import Evidence
 
 Places = NDArray[np.int64]
 
@@ -90,40 +88,15 @@ def _with_all_features(
     ranker: Any, states: list[State], begun: State | None
 ) -> tuple[list[State], State | None]:
     """Return states that have the features of all."""
-    choices = max(state.front.stages for state in states)
-    room = tables.room(states[0].front.crosses, choices)
     before: Any = None if begun is None else begun.front.encoder
-    encoder, places = TableEncoder.joined([state.front.encoder for state in states], before, room)
+    encoder, places = TableEncoder.joined([state.front.encoder for state in states], before)
     every = [*states]
     if begun is not None:  # its features come first
         every, places = [*states, begun], [*places, np.arange(before.width_)]
-    front = states[0].front._replace(
-        encoder=encoder,
-        stages=max(state.front.stages for state in every),
-        evidence=_evidence(states, begun),
-        encoded=(),
-    )
+    front = Tables(encoder, None)
     pairs = zip(every, places, strict=True)
     moved = [_moved(ranker, state, front, own) for state, own in pairs]
     return (moved, None) if begun is None else (moved[:-1], moved[-1])
-
-
-def _evidence(states: list[State], begun: State | None) -> Any:
-    """Return the evidence of all rows for crosses, if all have sorted them into the same cells."""
-    own: list[Evidence] = [
-        state.front.evidence for state in states if state.front.evidence is not None
-    ]
-    before = None if begun is None else begun.front.evidence
-    if len(own) < len(states) or any(
-        not np.array_equal(each.owners, own[0].owners) for each in (*own, before or own[0])
-    ):
-        return None
-    sums = {
-        name: sum(getattr(each, name) for each in own)
-        - (0.0 if before is None else (len(own) - 1) * getattr(before, name))
-        for name in ("residuals", "variances", "rows")
-    }
-    return own[0]._replace(**{**sums, "variances": np.maximum(sums["variances"], 0.0)})
 
 
 def _moved(ranker: Any, state: State, front: Tables, places: Places) -> State:
@@ -143,11 +116,14 @@ def _moved(ranker: Any, state: State, front: Tables, places: Places) -> State:
         buffer=_buffer_in_order(wide.buffer, order, places),
         record=record._replace(held=record.held[order], origin=origin),
         front=front,
+        beside=tuple(
+            group._replace(source=group.source.with_features(places))
+            if isinstance(group.source, Forest)
+            else group
+            for group in wide.beside
+        ),
     )
     tables.keep_lines(ranker._method(moved), moved, new)
-    if not moved.sparse:
-        crosses = [each for each in front.encoder.crosses() if new[each.first]]
-        tables.fill_crosses(moved.buffer, crosses)
     return moved
 
 

@@ -139,7 +139,7 @@ class Movement:
         found, curves = _moved_terms(now.effects, before.effects, typical, spreads), {}
         with self._lock:  # the covariance is the model's own
             for term, _ in found:
-                if term.kind not in {"cross", "text"}:
+                if term.kind != "text":
                     curves[term.name] = now.effects.curve(term.name)
         drawn = []
         for term, moved in found:
@@ -254,7 +254,7 @@ def _of_curve(
 def _of_features(
     term: Term, now: Sight, before: Sight, spreads: Sequence[float], encoder: Any
 ) -> dict[str, Any]:
-    """Return bars of the features of a cross or a text that moved most."""
+    """Return bars of the features of a text that moved most."""
     after = now.weights[term.places] / spreads[0]
     earlier = before.weights_like(now)[term.places] / spreads[1]
     shown = np.sort(np.argsort(-np.abs(after - earlier), kind="stable")[:_MOST_BARS])
