@@ -7,6 +7,7 @@ import zlib
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from additive_tables import part, table
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,8 +16,10 @@ from real_data import real, real_table
 
 import cbrank
 from cbrank import AdditiveRanker
+from cbrank.features.forests import DAYS, MONTH, NUMBER, WEEKDAY, WORD
 from cbrank.features.kinds import numbers_of, times_of
 from cbrank.features.table import Times, in_words
+from cbrank.learning import blocks
 from cbrank.onnx import to_onnx
 from cbrank.streams import StreamScaler
 
@@ -65,11 +68,21 @@ def inputs_of(ranker, model, rows):
     return found
 
 
+def sizes_of_sums(ranker, X):
+    """What scores would be if nothing in them cancelled out."""
+    method, state = ranker._now()
+    mixed = ranker._served_of(method, state)
+    every = np.hstack([mixed.weights, *mixed.beside])
+    rows = blocks.encoded(state, ranker.encoder_.read(X))
+    parts = [rows.X, *rows.beside] if state.beside else [rows]
+    return abs(sp.hstack([*map(sp.csr_array, parts)])) @ np.abs(every)
+
+
 def assert_equal(ranker, found, X):
     """Check what the graph gives; scores are sums, which are rounded by the size of their parts."""
     score, probability, label = found
     expected = ranker.decision_function(X)
-    size = np.abs(ranker.contributions(X)).sum(axis=1) + np.abs(ranker.intercept_) + 1e-300
+    size = sizes_of_sums(ranker, X) + np.abs(ranker.intercept_) + 1e-300
     np.testing.assert_array_less(np.abs(score - expected) / size, 1e-9)
     np.testing.assert_allclose(probability, ranker.predict_proba(X)[:, 1], rtol=1e-9, atol=1e-15)
     sure = np.abs(expected) > 1e-9 * size
@@ -181,8 +194,9 @@ def test_any_table(columns, data):
     else:
         ranker.partial_fit(columns, y, classes=[0, 1])
     kinds = {*ranker.encoder_.kinds_.values()}
-    if "text" in kinds or kinds <= {"drop", "empty"}:
-        with pytest.raises(ValueError, match=r"free text|all columns are left out"):
+    many = any(group.source.kind == "ids" for group in ranker._now()[1].beside)
+    if "text" in kinds or many or kinds <= {"drop", "empty"}:
+        with pytest.raises(ValueError, match=r"free text|many categories|all columns are left out"):
             to_onnx(ranker)
         return
     check(ranker, columns)
@@ -190,6 +204,88 @@ def test_any_table(columns, data):
     mixed = {name: [cells[at] for at in others] for name, cells in columns.items()}
     mixed["c0"] = mixed["c0"][::-1]
     check(ranker, mixed)
+
+
+# Trees --------------------------------------------------------------------------------------------
+
+
+def forests_of(ranker, model):
+    """The trees of a ranker, of which its graph has all."""
+    forests = [group.source for group in ranker._learned.state.beside]
+    found = [node for node in model.graph.node if node.op_type == "TreeEnsembleRegressor"]
+    assert len(found) == len(forests)
+    return forests
+
+
+def at_thresholds(ranker, forests, name, X):
+    """Rows whose numbers are those at which trees part a column, and their neighbours."""
+    place = ranker.encoder_.names().index(name)
+    owns = [(known.columns.owner[known.column] == place) & (known.left >= 0) for known in forests]
+    ends = np.unique(
+        np.hstack([known.threshold[own] for known, own in zip(forests, owns, strict=True)])
+    )
+    cells = np.hstack([ends, np.nextafter(ends, np.inf), np.nextafter(ends, -np.inf)])
+    assert len(cells) > 30
+    rows = np.arange(len(cells)) % len(X[name])
+    return part(X, rows) | {name: cells}
+
+
+@pytest.mark.parametrize(("learn", "rows"), [("fit", 300), ("fit", 2500), ("partial_fit", 6000)])
+def test_trees(learn, rows):
+    X, y = table(rows)
+    ranker = AdditiveRanker(max_categories=20, horizon="next", random_state=0)
+    getattr(ranker, learn)(X, y)
+    model = check(ranker, X)
+    forests = forests_of(ranker, model)
+    assert len(forests) == 1 + (learn == "partial_fit")
+    parts = {
+        (known.columns.part[at]) for known in forests for at in {*known.column[known.left >= 0]}
+    }
+    assert parts >= {NUMBER, WORD, DAYS, MONTH, WEEKDAY}
+    check(ranker, at_thresholds(ranker, forests, "unit", X))
+    late, _ = table(400, seed=1)
+    late["unit"][:6] = [np.nan, 1.7e308, -1.7e308, 5e-324, np.inf, -np.inf]
+    late["when"][3::7] = np.datetime64("NaT")
+    check(ranker, late)
+    for name, cells in late.items():  # all of a column missing
+        gaps = np.full(400, np.datetime64("NaT") if name == "when" else None)
+        check(ranker, late | {name: gaps if cells.dtype.kind in "OM" else np.full(400, np.nan)})
+
+
+def test_trees_of_numbers_that_became_words():
+    random = np.random.RandomState(0)
+    numbers, others = random.standard_normal(1500), random.standard_normal(4500)
+    cells = np.array([*numbers.tolist(), *random.choice(["low", "high", "7"], 3000)], object)
+    y = np.where(others > 0.0, np.append(numbers > 0.5, cells[1500:] == "low"), others < -1.0)
+    X = {"c": cells, "d": others}
+    ranker = AdditiveRanker(C=2.0**-8, trees=100, horizon="next", random_state=0)
+    ranker.partial_fit(part(X, slice(1500)), y[:1500])
+    [forest] = forests_of(ranker, check(ranker, part(X, slice(1500))))
+    ranker.partial_fit(part(X, slice(1500, None)), y[1500:])
+    assert ranker.encoder_.kinds_["c"] == "word"
+    assert ranker._learned.state.beside[0].source is forest
+    assert 0 in forest.columns.owner[forest.column[forest.left >= 0]]
+    check(ranker, X)
+
+
+def test_trees_that_part_missing_values_from_all_others():
+    random = np.random.RandomState(0)
+    cells = np.where(random.random_sample(2000) < 0.5, np.nan, random.standard_normal(2000))
+    X = {"c": cells, "d": random.standard_normal(2000)}
+    ranker = AdditiveRanker(random_state=0).fit(X, np.isnan(cells) ^ (X["d"] > 1.0))
+    [forest] = forests_of(ranker, to_onnx(ranker))
+    assert np.isneginf(forest.threshold).any()
+    X["c"][:9] = -np.inf
+    check(ranker, X)
+
+
+def test_trees_that_never_part():
+    X = {"same": np.where(np.arange(2000) % 300, 1.0, 2.0)}
+    ranker = AdditiveRanker(random_state=0).partial_fit(X, np.arange(2000) % 3 == 0)
+    model = check(ranker, X)
+    [group] = ranker._learned.state.beside
+    assert (group.source.left < 0).all()
+    assert "TreeEnsembleRegressor" not in {node.op_type for node in model.graph.node}
 
 
 # Kinds of columns ---------------------------------------------------------------------------------
@@ -227,7 +323,7 @@ def test_words_that_were_asked_for_never_mean_a_gap():
 
 
 def test_words_that_are_too_many_share_features():
-    ranker = learned([f"größe {at}" for at in range(100)], max_categories=8)
+    ranker = learned([f"größe {at}" for at in range(100)], max_categories=8, C=2.0**-8)
     model = to_onnx(ranker)
     assert [port["type"] for port in columns_of(model)] == ["string", "int64", "double"]
     [told] = [port.doc_string for port in model.graph.input if port.name == "c: bucket"]
@@ -333,11 +429,13 @@ def test_names_and_labels_can_be_said():
 
 
 def test_the_graph_is_the_same_each_time_and_its_operators_are_standard():
-    X, y = table(600)
-    ranker = AdditiveRanker(random_state=0).partial_fit(X, y)
+    X, y = table(250)
+    ranker = AdditiveRanker(random_state=0).fit(X, y)
     model = to_onnx(ranker)
+    assert forests_of(ranker, model)
     assert model.SerializeToString() == to_onnx(ranker).SerializeToString()
     assert {node.domain for node in model.graph.node} == {"", "ai.onnx.ml"}
+    X = part(X, slice(50))
     inputs = inputs_of(ranker, model, ranker.encoder_.read(X))
     reference = pytest.importorskip("onnx.reference").ReferenceEvaluator(model)
     with np.errstate(invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Beyond the straight line: curves and crosses beside boosted trees, on sets, tables and streams.
+"""Beyond the straight line: curves and trees beside boosted trees, on sets, tables and streams.
 
 ``make beyond`` runs it, ``python -m benchmarks.beyond --help`` tells its options.
 

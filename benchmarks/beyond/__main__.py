@@ -51,7 +51,7 @@ def _check(what: str, known: Callable[[], Sequence[Any]]) -> Callable[[str], str
 )
 @click.option("--fresh", is_flag=True, help="Measure again what is found there, if chosen.")
 def main(only: list[str], sets: list[str], splits: int, out: Path, fresh: bool) -> None:
-    """Set the straight line, curves and crosses beside boosted trees and other learners.
+    """Set the straight line, curves and trees beside boosted trees and other learners.
 
     Every method learns in a process of its own with one thread. Methods and data that are not on
     this machine are named with the reason. Leave the machine alone meanwhile: EBM takes some hours,

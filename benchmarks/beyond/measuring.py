@@ -16,8 +16,8 @@ from docs import one_class
 Labels = NDArray[np.int64]
 Group = Literal["benchmark", "tables", "large", "streams"]
 
-MEASURES = ("auc", "average_precision", "seconds", "mib")
-"""What is measured of each split: AUC, average precision, seconds of the fit, and MiB it added."""
+MEASURES = ("auc", "average_precision", "log_loss", "seconds", "mib")
+"""What is measured of each split: AUC, average precision, log loss, seconds of the fit, and MiB it added."""
 
 _HOURS = 4 * 3600  # seconds for a fit: EBM may need more than one on a large table
 _GAPS = ("?", "")
@@ -181,13 +181,14 @@ class Trial:
 
     def measure(self, X: Any, y: Labels, X_test: Any, y_test: Labels) -> list[float]:
         """Return the `MEASURES` of a split."""
-        from sklearn.metrics import average_precision_score, roc_auc_score  # noqa: PLC0415
+        from sklearn.metrics import average_precision_score, log_loss, roc_auc_score  # noqa: PLC0415
 
         learner = self.make()
         seconds, mib = timed(learner.fit, learner.prepare(X, y), y)
         scores = learner.scores(X_test)
         auc, precision = roc_auc_score(y_test, scores), average_precision_score(y_test, scores)
-        return [float(auc), float(precision), seconds, mib]
+        loss = log_loss(y_test, np.clip(learner.probabilities(X_test), 1e-15, 1 - 1e-15))
+        return [float(auc), float(precision), float(loss), seconds, mib]
 
 
 class Results(Folder):

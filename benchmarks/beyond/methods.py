@@ -14,8 +14,8 @@ from benchmarks.streams import learners as streams
 from benchmarks.streams.measuring import WINDOW
 
 _LIGHTGBM = {"lightgbm": "pip install lightgbm"}
+_XGBOOST, _CATBOOST = {"xgboost": "pip install xgboost"}, {"catboost": "pip install catboost"}
 _EBM = {"interpret": "pip install interpret-core"}
-_C = np.logspace(-3, 2, 6)  # those that cross-validation chooses from
 
 
 class Fitted:
@@ -33,6 +33,10 @@ class Fitted:
         """Return the score of each row."""
         raise NotImplementedError
 
+    def probabilities(self, X: Any) -> NDArray[np.float64]:
+        """Return the probability of each row."""
+        return self.scores(X)
+
 
 class Model(Fitted):
     """An estimator with scikit-learn's API."""
@@ -48,6 +52,10 @@ class Model(Fitted):
         """Return log-odds or probabilities."""
         if hasattr(self.model, "decision_function"):
             return np.asarray(self.model.decision_function(X))
+        return self.probabilities(X)
+
+    def probabilities(self, X: Any) -> NDArray[np.float64]:
+        """Return the probabilities."""
         return np.asarray(self.model.predict_proba(X))[:, 1]
 
 
@@ -88,28 +96,79 @@ def _additive(**parameters: Any) -> Any:
     return import_module("cbrank").AdditiveRanker(**parameters, random_state=0)
 
 
-def _regression() -> Any:
-    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
-    from sklearn.model_selection import GridSearchCV  # noqa: PLC0415
-    from sklearn.pipeline import make_pipeline  # noqa: PLC0415
-
-    from cbrank.features import TableEncoder  # noqa: PLC0415
-
-    regression = LogisticRegression(max_iter=1000)
-    search = GridSearchCV(regression, {"C": _C}, scoring="roc_auc", cv=3)
-    return make_pipeline(TableEncoder(), search)
-
-
 def _lightgbm() -> Any:
     from lightgbm import LGBMClassifier  # noqa: PLC0415
 
     return LGBMClassifier(n_jobs=1, verbose=-1)
 
 
-def _hist_gradient_boosting(columns_a_tree: str | None = None) -> Any:
+def _xgboost() -> Any:
+    from xgboost import XGBClassifier  # noqa: PLC0415
+
+    return XGBClassifier(n_jobs=1, enable_categorical=True, random_state=0)
+
+
+class CatBoost(Model):
+    """CatBoost, which wants to know the columns of words, and no gaps in them."""
+
+    def __init__(self) -> None:
+        from catboost import CatBoostClassifier  # noqa: PLC0415
+
+        make = partial(CatBoostClassifier, thread_count=1, verbose=False, random_seed=0)
+        super().__init__(partial(make, allow_writing_files=False))
+
+    def prepare(self, X: Any, y: NDArray[np.int64]) -> Any:
+        """Make a pool."""
+        from catboost import Pool  # noqa: PLC0415
+
+        if not hasattr(X, "columns"):
+            return Pool(X, y)
+        words = [name for name in X.columns if X[name].dtype == "category"]
+        known = X.astype(dict.fromkeys(words, str))
+        return Pool(known, y, cat_features=words)
+
+    def fit(self, rows: Any, y: NDArray[np.int64]) -> None:  # noqa: ARG002
+        """Fit to a pool, which has the labels."""
+        self.model.fit(rows)
+
+    def probabilities(self, X: Any) -> NDArray[np.float64]:
+        """Return the probabilities."""
+        pool = self.prepare(X, np.zeros(len(X), np.int64))
+        return np.asarray(self.model.predict_proba(pool))[:, 1]
+
+    scores = probabilities
+
+
+class Forest(Model):
+    """A random forest of 300 trees; words are numbered."""
+
+    def __init__(self) -> None:
+        from sklearn.ensemble import RandomForestClassifier  # noqa: PLC0415
+
+        super().__init__(partial(RandomForestClassifier, 300, n_jobs=1, random_state=0))
+
+    def fit(self, rows: Any, y: NDArray[np.int64]) -> None:
+        """Fit; the codes of words too."""
+        if hasattr(rows, "columns"):
+            from sklearn.pipeline import make_pipeline  # noqa: PLC0415
+
+            self.model = make_pipeline(_codes(), self.model)
+        super().fit(rows, y)
+
+
+def _codes() -> Any:
+    from sklearn.compose import make_column_selector, make_column_transformer  # noqa: PLC0415
+    from sklearn.preprocessing import OrdinalEncoder  # noqa: PLC0415
+
+    words = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    selected = make_column_selector(dtype_include="category")
+    return make_column_transformer((words, selected), remainder="passthrough")
+
+
+def _hist_gradient_boosting() -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415
 
-    return HistGradientBoostingClassifier(random_state=0, interaction_cst=columns_a_tree)
+    return HistGradientBoostingClassifier(random_state=0)
 
 
 def _ebm() -> Any:
@@ -251,30 +310,17 @@ def _trees(name: str, title: str, make: Callable[[], Any], cost: float, needs: A
     return Method(name, title, "peers", partial(Model, make), cost, needs, stream=refitted)
 
 
-def _boosted(name: str, title: str, columns_a_tree: str) -> Method:
-    """Return boosting whose trees see one column, or two: what curves or pairs of columns are worth."""
-    make = partial(Model, partial(_hist_gradient_boosting, columns_a_tree))
-    return Method(name, title, "peers", make, 100)
-
-
 _PAIRS = "-q ::"
 METHODS = [
     Method("line", "line", "cbrank", Line, 100, stream=streams.CBR),
-    _ours("curves", "curves", 300),
-    _ours("crosses", "curves and crosses", 1000),
+    _ours("curves", "curves", 300, trees=0),
+    _ours("trees", "curves and trees", 300),
     _trees("lightgbm", "LightGBM", _lightgbm, 50, _LIGHTGBM),
+    _trees("xgboost", "XGBoost", _xgboost, 100, _XGBOOST),
+    Method("catboost", "CatBoost", "peers", CatBoost, 1000, _CATBOOST),
     _trees("hgb", "HistGradientBoosting", _hist_gradient_boosting, 100, {}),
-    _boosted("hgb-curves", "boosted curves", "no_interactions"),
-    _boosted("hgb-pairs", "boosted pairs", "pairwise"),
+    Method("forest", "random forest", "peers", Forest, 300),
     Method("ebm", "EBM", "peers", partial(Model, _ebm), 10_000, _EBM, warm_up=50),
-    Method(
-        "curves-lr",
-        "batch LR on the curves",
-        "peers",
-        partial(Model, _regression),
-        1000,
-        as_read=True,
-    ),
     Method(
         "river-arf",
         "River ARF",

@@ -449,8 +449,8 @@ TREES = Parameter(
     "trees",
     (Number(int, 0, closed="left"), "auto"),
     "auto",
-    "Boosted trees whose leaves are learned beside the curves; 0 for none. With \"auto\" they are 100, or 300 "
-    'randomised ones where `fit` has few rows, and none where C is a number.',
+    'Boosted trees whose leaves are learned beside the curves; 0 for none. With "auto" they are 100, or 300 '
+    "randomised ones where `fit` has few rows, and none where C is a number.",
     option_help="Trees beside the curves; 0 for none.",
 )
 OF_TABLES: Table = (ENCODING[0], TREES, *ENCODING[1:])

@@ -14,9 +14,11 @@ import scipy.sparse as sp
 
 from cbrank import kernels
 from cbrank.features import TableEncoder
+from cbrank.learning.leaves import FIRST
 from cbrank.learning.record import SHORTEST
 from cbrank.methods import ESTIMATORS
 from cbrank.metrics import ProgressiveAUC
+from cbrank.rankers.additive import AdditiveRanker
 from cbrank.rankers.base import Ranker
 from cbrank.rankers.cbr import CBRanker
 from cbrank.streams import Columns, StreamScaler, TableColumns, open_stream
@@ -31,8 +33,8 @@ def steps() -> list[str]:
     Returns
     -------
     list of str
-        One step for each ranker, one for reading files, one for encoding tables, one for the AUC of
-        a stream; those that take long come first.
+        One step for each ranker, one for reading files, one for encoding tables, one for trees, one for the
+        AUC of a stream; those that take long come first.
 
     Examples
     --------
@@ -119,8 +121,19 @@ def _encode() -> None:
     encoder.encode_dense(table)
 
 
+def _grow() -> None:
+    random = np.random.default_rng(0)
+    X, y = random.standard_normal((2 * FIRST, 2)), np.arange(2 * FIRST) % 2
+    for ranker in (
+        AdditiveRanker().fit(X[: 2 * SHORTEST], y[: 2 * SHORTEST]),
+        AdditiveRanker(trees=2).partial_fit(X, y),
+    ):
+        ranker.contributions(X[:1])
+        ranker.curve(0)
+
+
 def _measure() -> None:
     ProgressiveAUC(window=4).update([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.9]).get()
 
 
-_OTHERS = {"reading": _read, "encoding": _encode, "measuring": _measure}
+_OTHERS = {"reading": _read, "encoding": _encode, "trees": _grow, "measuring": _measure}

@@ -61,7 +61,7 @@ class Slope(Fitted):
 
 FEW = [
     Method("line", "line", "cbrank", Slope, 1, stream=learners.LabelBefore),
-    Method("crosses", "curves and crosses", "cbrank", Slope, 1, as_read=True),
+    Method("trees", "curves and trees", "cbrank", Slope, 1, as_read=True),
     Method("lightgbm", "LightGBM", "peers", partial(methods.Model, methods._hist_gradient_boosting),
            1, stream=learners.LabelBefore),
 ]  # fmt: skip
@@ -104,7 +104,7 @@ QUICK = [method for method in METHODS if method.name != "ebm"]  # which takes a 
 def test_every_method_ranks_arrays_and_tables(method):
     if missing := method.missing():
         pytest.skip(f"{method.title}: {missing}")
-    if method.name in {"curves", "crosses"} and not hasattr(cbrank, "AdditiveRanker"):
+    if method.name in {"curves", "trees"} and not hasattr(cbrank, "AdditiveRanker"):
         pytest.skip("needs AdditiveRanker")
     frame = made_up(400)
     y = (frame.pop("class") == "yes").to_numpy().astype(int)
@@ -118,6 +118,7 @@ def test_every_method_ranks_arrays_and_tables(method):
                             strict=True))  # fmt: skip
         assert measured["auc"] > 0.6
         assert 0 < measured["average_precision"] <= 1
+        assert measured["log_loss"] > 0
         assert measured["seconds"] > 0
         assert measured["mib"] >= 0
 
@@ -184,10 +185,10 @@ def test_the_command_goes_on_where_it_stopped(beyond, tmp_path, start_no_more):
     assert beyond().exit_code == 0
     folder = Results(out, FEW)
     assert folder.result("glass", "line")["seconds"][:1] == kept["seconds"]
-    assert [len(folder.result(name, "crosses")["auc"]) for name in ("glass", "tiny")] == [2, 2]
-    assert not folder.result("brook", "crosses")
+    assert [len(folder.result(name, "trees")["auc"]) for name in ("glass", "tiny")] == [2, 2]
+    assert not folder.result("brook", "trees")
     page = (out / "report.md").read_text("utf-8")
-    for name in ("Targets", "Where curves and crosses lose", "brook, predicted before"):
+    for name in ("Targets", "Where curves and trees lose", "brook, predicted before"):
         assert f"## {name}" in page
     for path in (out / "tables").iterdir():
         assert path.read_text("utf-8").strip() in page
@@ -198,19 +199,19 @@ def test_the_command_goes_on_where_it_stopped(beyond, tmp_path, start_no_more):
     assert "nan" not in "".join(lines)
 
     facts = json.loads((out / "beyond.json").read_text())
-    for name in ("line", "crosses"):
+    for name in ("line", "trees"):
         facts["results"]["glass"][name]["auc"] = [0.0, 0.0]
     (out / "beyond.json").write_text(json.dumps(facts))
     beyond("--only", "line", "--sets", "benchmark", "--fresh")
     folder = Results(out, FEW)
     assert folder.result("glass", "line")["auc"][:1] == kept["auc"]
-    assert folder.result("glass", "crosses")["auc"] == [0.0, 0.0]
+    assert folder.result("glass", "trees")["auc"] == [0.0, 0.0]
 
 
 def test_errors_are_sentences(beyond, tmp_path, monkeypatch):
     outcome = beyond("--only", "lines")
     assert outcome.exit_code == 2
-    assert "unknown method or group 'lines': there are line, cbrank, crosses" in outcome.stderr
+    assert "unknown method or group 'lines': there are line, cbrank, trees" in outcome.stderr
     outcome = beyond("--sets", "glas")
     assert "unknown set or group 'glas': there are glass, benchmark, tiny" in outcome.stderr
     (tmp_path / "data" / "tables" / "tiny.csv.xz").unlink()
@@ -238,17 +239,17 @@ def kept(path, **aucs):
 
 def test_methods_are_compared_on_the_splits_that_both_have(tmp_path):
     glass = DATA[0]
-    folder = kept(tmp_path, line=[0.5, 0.6, 0.9], crosses=[0.6, 0.7, 0.9], ebm=[0.8])
+    folder = kept(tmp_path, line=[0.5, 0.6, 0.9], trees=[0.6, 0.7, 0.9], ebm=[0.8])
     assert report.mean(folder, glass, "line") == pytest.approx(2 / 3)
-    assert report.above(folder, glass, "crosses", "line") == pytest.approx(0.2 / 3)
-    assert report.above(folder, glass, "ebm", "crosses") == pytest.approx(0.2)
+    assert report.above(folder, glass, "trees", "line") == pytest.approx(0.2 / 3)
+    assert report.above(folder, glass, "ebm", "trees") == pytest.approx(0.2)
     assert math.isnan(report.above(folder, glass, "ebm", "hgb"))
     aims = {aim.text: aim for aim in report.targets(folder)}
     assert aims["Benchmark sets: AUC below EBM"].measured == pytest.approx(0.2)
     assert aims["Benchmark sets: AUC below EBM"].verdict == "missed"
     assert aims["Benchmark sets: AUC below LightGBM"].verdict == "not measured"
     rows = report.mean_table(folder, [glass]).rows
-    assert [row.name for row in rows] == ["EBM", "curves and crosses", "line"]
+    assert [row.name for row in rows] == ["EBM", "curves and trees", "line"]
     assert rows[0].cells[-1].text == "1 × 1"  # noqa: RUF001
 
 

@@ -114,7 +114,7 @@ def test_a_model_of_a_table_says_what_to_feed(tmp_path):
         "plan": random.choice(["free", "paid", ""], rows),
     }
     y = np.where(random.random_sample(rows) < X["age"] / 90.0, "yes", "no")
-    ranker = cbrank.AdditiveRanker(random_state=0).partial_fit(X, y)
+    ranker = cbrank.AdditiveRanker(C=2.0**-8, random_state=0).partial_fit(X, y)
     cbrank.save(ranker, tmp_path / "churn.model")
     path = tmp_path / "churn.onnx"
     result = run("export", tmp_path / "churn.model", "--onnx", path)

@@ -175,3 +175,27 @@ def test_an_auc_of_which_nothing_is_known_of_late(tmp_path):
     assert re.search(r"progressive AUC  0\.\d{4}\n", run("inspect", model).stdout)
     found = json.loads(run("inspect", model, "--json").stdout)
     assert found["recent_auc"] is None
+
+
+def test_importances_are_those_of_the_ranker(tmp_path):
+    random = np.random.RandomState(0)
+    frame = pd.DataFrame(random.normal(size=(400, 3)), columns=["age", "income", "visits"])
+    y = (frame.income + 0.3 * frame.visits + random.normal(size=400) > 0).astype(int)
+    ranker = cbrank.AdditiveRanker(trees=0, random_state=0).fit(frame, y)
+    cbrank.save(ranker, tmp_path / "x.model")
+    expected = dict(zip(frame.columns, ranker.feature_importances_, strict=True))
+    found = json.loads(run("inspect", tmp_path / "x.model", "--importance", "--json").stdout)
+    assert [row["name"] for row in found["importances"]] == ["income", "visits", "age"]
+    for row in found["importances"]:
+        assert row["importance"] == pytest.approx(expected[row["name"]])
+    lines = run("inspect", tmp_path / "x.model", "--importance", "--top", "2").stdout.splitlines()
+    first, second, more = lines[lines.index("column  importance") + 1 :]
+    assert first.split() == ["income", f"{expected['income']:.4f}"]
+    assert second.split() == ["visits", f"{expected['visits']:.4f}"]
+    assert more == "... and 1 more: --top 0 shows all."
+
+
+def test_importances_are_of_tables(tmp_path):
+    result = run("inspect", make(tmp_path), "--importance")
+    assert result.exit_code == 2
+    assert "--importance is of an AdditiveRanker, and this is a CBRanker" in result.stderr

@@ -40,10 +40,11 @@ def overlaps(labels, renderer):
 
 def test_what_moves_most_is_first_and_no_labels_overlap(ranker, rows):
     display = CurvesDisplay.from_estimator(ranker, X=rows[0])
-    moves = [panel.moves for panel in display.panels]
+    moves = [panel.moves for panel in display.panels[:3]]
     assert moves == sorted(moves, reverse=True)
-    assert {panel.kind for panel in display.panels} == {"number", "word"}
-    assert len(display.axes_) == len(display.panels) == 3
+    assert [panel.kind for panel in display.panels[3:]] == ["pair"] * 3
+    assert {panel.kind for panel in display.panels[:3]} == {"number", "word"}
+    assert len(display.axes_) == len(display.panels) == 6
     display.figure_.canvas.draw()
     renderer = display.figure_._get_renderer()  # type: ignore[attr-defined]
     for axes in display.axes_:
@@ -54,9 +55,9 @@ def test_what_moves_most_is_first_and_no_labels_overlap(ranker, rows):
 
 def test_columns_and_axes_of_the_callers(ranker):
     figure, axes = plt.subplots(1, 2)
-    display = CurvesDisplay.from_estimator(ranker, ["city", 0], ax=axes)
+    display = CurvesDisplay.from_estimator(ranker, ["city", (0, "flag")], ax=axes)
     assert display.figure_ is figure
-    assert [panel.kind for panel in display.panels] == ["word", "number"]
+    assert [panel.kind for panel in display.panels] == ["word", "pair"]
     assert axes[0].get_xlabel() == "8 of 20 categories"
     with pytest.raises(ValueError, match="`ax` has 2 axes, and there are 1 panels"):
         CurvesDisplay.from_estimator(ranker, ["city"], ax=axes)

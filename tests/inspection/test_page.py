@@ -13,7 +13,7 @@ from sklearn.metrics import average_precision_score, log_loss, roc_auc_score
 
 from cbrank import AdditiveRanker
 from cbrank.inspection import pictures
-from cbrank.inspection.display import ends_of, panels_of
+from cbrank.inspection.display import ends_of, maps_of, panels_of
 from cbrank.inspection.evaluation import evaluate
 from cbrank.inspection.groups import Grouping
 from cbrank.inspection.page import write_page
@@ -192,8 +192,8 @@ def test_the_groups(made, page):
 
 
 def test_the_curves(made, page):
-    panels = panels_of(made[1])
-    assert len(page.alts) == 3 + len(panels) == 3 + 4
+    panels = panels_of(made[1]) + maps_of(made[1])
+    assert len(page.alts) == 3 + len(panels) == 3 + 4 + 3
     for panel, alt, caption in zip(panels, page.alts[3:], page.captions[3:], strict=True):
         (lowest, least), (highest, most) = ends_of(panel)
         assert alt == (

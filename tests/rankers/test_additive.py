@@ -18,6 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import cbrank
 from cbrank import AdditiveRanker, CBRanker
 from cbrank.features import TableEncoder
+from cbrank.learning import blocks
 
 ROUNDING = {"rtol": 1e-6, "atol": 1e-9}
 NOT_OURS = {
@@ -164,8 +165,11 @@ def test_contributions_sum_to_scores_at_any_time(kind, rows):
     np.testing.assert_allclose(found.sum(axis=1) + ranker.intercept_, scores, atol=1e-12, rtol=0)
     encoded = ranker.encoder_.transform(X).toarray()
     assert ranker.coef_.shape == (1, encoded.shape[1])
+    all_of, served = blocks.encoded(ranker._now()[1], ranker.encoder_.read(X)), ranker._served()
+    dense = getattr(all_of, "X", all_of)
+    trees = blocks.scored(all_of, served) - blocks.product(dense, served.weights)
     np.testing.assert_allclose(
-        encoded @ ranker.coef_[0] + ranker.intercept_, scores, atol=1e-10, rtol=0
+        encoded @ ranker.coef_[0] + trees + ranker.intercept_, scores, atol=1e-10, rtol=0
     )
     assert len(ranker.covariance_) == encoded.shape[1]
     assert (deviations >= 0).all()

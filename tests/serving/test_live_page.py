@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import copy
 import json
 import math
 import signal
@@ -171,6 +172,25 @@ def test_the_curve_that_turns_is_what_moved():
     assert first["moved"] > 3 * as_before["terms"][0]["moved"]
     assert first["errors"] > 1.0 > as_before["terms"][0]["errors"]
     assert len(first["grid"]) == len(first["after"]) == len(first["deviation"]) <= 49
+
+
+def test_what_trees_add_has_moved_too():
+    ranker = cbrank.AdditiveRanker(random_state=0).partial_fit(*stream(900, 0))
+    now = iter([0.0, 60.0])
+    moves = Movement(threading.Lock(), lambda: next(now))
+    assert moves.look(model_of(ranker)) is None
+    early = copy.deepcopy(ranker)
+    terms = moved(moves, ranker.partial_fit(*stream(400, 1)))["terms"]
+    assert [len(each._learned.state.beside) for each in (early, ranker)] == [0, 1]
+    sample = ranker.effects().sample
+    before, after = (
+        each.contributions(sample) / each.decision_function(sample).std()
+        for each in (early, ranker)
+    )
+    expected = dict(zip(NAMES, (after - before).std(axis=0), strict=True))
+    assert len(terms) == 3
+    for term in terms:
+        assert term["moved"] == pytest.approx(expected[term["name"]], rel=1e-3)
 
 
 def test_weights_that_all_grow_alike_have_not_moved():

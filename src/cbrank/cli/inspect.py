@@ -30,9 +30,16 @@ _LONGEST = 40
     is_flag=True,
     help="Measure how long a model keeps that was learned in order; this takes seconds.",
 )
+@click.option(
+    "--importance",
+    is_flag=True,
+    help="Show how far each column moves scores, as shares that sum to 1; of an AdditiveRanker.",
+)
 @AS_JSON
 @picture("--picture", "Draw the weights with their deviations")
-def command(model: Path, top: int, ages: bool, as_json: bool, picture: Path | None) -> None:
+def command(
+    model: Path, top: int, ages: bool, importance: bool, as_json: bool, picture: Path | None
+) -> None:
     """Show what a model has seen and its weights, largest effect first.
 
     The effect of a feature is the size of its weight times the spread (standard deviation) of the
@@ -40,7 +47,9 @@ def command(model: Path, top: int, ages: bool, as_json: bool, picture: Path | No
     the standard deviation of each weight: where weight/deviation is far from 0, the sign is sure.
 
     Of an AdditiveRanker, columns are shown, with the effect of each, and where what it
-    adds to scores is lowest and highest; --picture draws up to 12 curves and bars.
+    adds to scores is lowest and highest; --picture draws up to 12 curves and bars, and maps
+    of up to three pairs. --importance shows how
+    far each column moves scores, its curve and the splits of trees by it taken together.
 
     A model that was learned in order is shown as it ranks rows that come much later. --ages tells the AUC of
     rows by how many rows came between them and the last row learned: of the next block, and up to an
@@ -50,6 +59,7 @@ def command(model: Path, top: int, ages: bool, as_json: bool, picture: Path | No
     Examples:
       cbrank inspect clicks.model
       cbrank inspect clicks.model --ages
+      cbrank inspect clicks.model --importance
       cbrank inspect clicks.model --top 0 --json
       cbrank inspect clicks.model --picture weights.svg
     """  # noqa: D301
@@ -59,6 +69,9 @@ def command(model: Path, top: int, ages: bool, as_json: bool, picture: Path | No
     files.refuse_closed_output()
     contents = Contents.open(model)
     files.check_outputs(("--picture", picture), model=model)
+    if importance:
+        _show_importances(contents, top, as_json, ages)
+        return
     if hasattr(contents.ranker, "effects"):
         _show_columns(contents, top, as_json, picture, ages)
         return
@@ -83,12 +96,17 @@ def command(model: Path, top: int, ages: bool, as_json: bool, picture: Path | No
 def _show_columns(
     contents: "Contents", top: int, as_json: bool, picture: Path | None, ages: bool
 ) -> None:
-    from cbrank.inspection.display import draw_curves, ends_of, panels_of  # noqa: PLC0415
+    from cbrank.inspection.display import (  # noqa: PLC0415
+        draw_curves,
+        ends_of,
+        maps_of,
+        panels_of,
+    )
 
     total = sum(term.kind != "text" for term in contents.ranker.effects().terms)
     panels = panels_of(contents.ranker, n=max(top or total, _DRAWN if picture else 0))
     if picture:
-        draw_curves(picture, panels[:_DRAWN])
+        draw_curves(picture, panels[:_DRAWN] + maps_of(contents.ranker))
     shown = panels[: top or total]
     ends = [ends_of(panel) for panel in shown]
     if as_json:
@@ -110,6 +128,25 @@ def _show_columns(
     left = total - len(shown) if len(shown) == top else 0
     more = [f"... and {left:,} more: --top 0 shows all."] if left else []
     click.echo("\n".join([*_summary(contents, ages), "", *lines, *more]))
+
+
+def _show_importances(contents: "Contents", top: int, as_json: bool, ages: bool) -> None:
+    if not hasattr(contents.ranker, "feature_importances_"):
+        name = type(contents.ranker).__name__
+        raise click.UsageError(f"--importance is of an AdditiveRanker, and this is a {name}.")
+    sizes = contents.ranker.feature_importances_.tolist()
+    names = contents.ranker.encoder_.names()
+    order = sorted(range(len(names)), key=lambda at: -sizes[at])[: top or None]
+    if as_json:
+        rows = [{"name": names[at], "importance": sizes[at]} for at in order]
+        click.echo(files.as_json(_facts(contents, ages) | {"importances": rows}))
+        return
+    width = max([6, *(min(len(names[at]), _LONGEST) for at in order)])
+    lines = [f"{_short(names[at]):<{width}}{sizes[at]:>12.4f}" for at in order]
+    left = len(names) - len(order)
+    more = [f"... and {left:,} more: --top 0 shows all."] if left else []
+    head = f"{'column':<{width}}{'importance':>12}"
+    click.echo("\n".join([*_summary(contents, ages), "", head, *lines, *more]))
 
 
 _DRAWN = 12

@@ -5,7 +5,7 @@ What a row says of itself must not come from itself, if learners are to be told 
 that trees were grown from, each has the leaves only of trees that were grown without it.
 """
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 
 from cbrank import kernels
 from cbrank.features.curves import NumberColumn
-from cbrank.features.encoder import TableEncoder
 from cbrank.features.table import Table
 from cbrank.features.times import TimeColumn
 from cbrank.features.words import WordColumn
 from cbrank.kernels.trees import BINS, NO_NODE, Binned, Growth, Nodes
+
+if TYPE_CHECKING:
+    from cbrank.features.encoder import TableEncoder
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -28,9 +30,12 @@ FEW = 2048
 _BAGGED, _BOOSTED, _FOLDS = 300, 100, 4
 _RATE, _LEAVES, _LEAST_ROWS, _LEAST_HESSIAN = 0.1, 31, 20, 1e-3
 _FOR_BINS = 2**15  # rows that decide where bins end
+_LARGEST = float(
+    np.finfo(np.float64).max
+)  # so that no value is as low as what parts missing ones from all others
 
-_NUMBER, _WORD, _DAYS, _MONTH, _WEEKDAY, _HOUR = range(6)  # what of a column decides
-_KINDS = NumberColumn, WordColumn, TimeColumn, TimeColumn, TimeColumn, TimeColumn
+NUMBER, WORD, DAYS, MONTH, WEEKDAY, HOUR = range(6)  # what of a column decides
+_KINDS: tuple[Any, ...] = NumberColumn, WordColumn, TimeColumn, TimeColumn, TimeColumn, TimeColumn
 
 
 _DTYPES: dict[str, Any] = {
@@ -75,21 +80,22 @@ class Columns(NamedTuple):
     part: Places  # and what of it
     words: Places  # (2, words) features of the encoder, sorted, and their ranks by frequency
 
-
-    def are_sound(self, encoder: TableEncoder) -> bool:
+    def are_sound(self, encoder: "TableEncoder") -> bool:
         """Say whether columns that an encoder knows can be read like this."""
         owner, part, words = self
         return bool(
             owner.size == part.size
-            and words.shape[0] == 2  # noqa: PLR2004
+            and words.shape[0] == 2
             and np.isin(owner, np.arange(encoder.n_features_in_)).all()
-            and np.isin(part, range(_HOUR + 1)).all()
+            and np.isin(part, range(HOUR + 1)).all()
             and (np.diff(words[0]) > 0).all()
         )
 
 
 class Forest(NamedTuple):
     """Trees, as arrays of nodes (see ``kernels.trees``)."""
+
+    kind = "leaves"
 
     columns: Columns
     column: NDArray[np.int32]
@@ -106,12 +112,15 @@ class Forest(NamedTuple):
         """Number of features, one for each node; those of nodes that are no leaves stay 0."""
         return self.column.size
 
-    def encode(self, encoder: TableEncoder, rows: Table) -> sp.csr_array:
+    def encode(self, encoder: "TableEncoder", rows: Table) -> sp.csr_array:
         """Return the leaves of rows."""
         own, shape = rows.leaves if isinstance(rows, Apart) else None, (len(rows), self.width)
         if own is None or not own.size:
             leaves = self.leaves_of(numbers_of(encoder, rows, self.columns))
-            values, ends = np.full(leaves.size, self.share), np.arange(len(rows) + 1) * leaves.shape[1]
+            values, ends = (
+                np.full(leaves.size, self.share),
+                np.arange(len(rows) + 1) * leaves.shape[1],
+            )
             return sp.csr_array((values, leaves.ravel(), ends), shape=shape)
         there = own >= 0
         count = there.sum(axis=1)
@@ -134,7 +143,6 @@ class Forest(NamedTuple):
         )
         return leaves
 
-
     def with_features(self, places: Places) -> "Forest":
         """Return the trees for an encoder that has the features of this one at other places."""
         features, ranks = self.columns.words
@@ -151,7 +159,7 @@ class Forest(NamedTuple):
         return own | self.columns._asdict()
 
     @classmethod
-    def from_arrays(cls, arrays: Arrays, facts: Any, encoder: TableEncoder) -> "Forest":
+    def from_arrays(cls, arrays: Arrays, facts: Any, encoder: "TableEncoder") -> "Forest":
         """Return saved trees; refuse what would lead a walk astray."""
         match facts:
             case {"share": float(share)} if 0.0 < share <= 1.0:
@@ -195,48 +203,49 @@ class Forest(NamedTuple):
 # Rows as numbers ----------------------------------------------------------------------------------
 
 
-def _columns_of(encoder: TableEncoder, rows: Table) -> Columns:
+def _columns_of(encoder: "TableEncoder", rows: Table) -> Columns:
     """Return the numbers that trees can decide by, words ranked by their frequency in some rows."""
     found, words = list[tuple[int, int]](), list[Any]()
-    cells = encoder.as_decided(rows)
+    cells: list[Any] = encoder.as_decided(rows)
     for owner, known in enumerate(encoder.known()):
         if isinstance(known, NumberColumn):
-            found.append((owner, _NUMBER))
+            found.append((owner, NUMBER))
         elif isinstance(known, WordColumn):
-            found.append((owner, _WORD))
+            found.append((owner, WORD))
             features, counts = np.unique(known.places(cells[owner]), return_counts=True)
             order = np.argsort(-counts[features >= 0], kind="stable")
             ranks = np.empty(order.size, np.int64)
             ranks[order] = np.arange(order.size)
             words.append(np.array([features[features >= 0], ranks]))
         elif isinstance(known, TimeColumn):
-            parts = (_DAYS, _MONTH, _WEEKDAY, _HOUR) if known.mixed else (_MONTH, _WEEKDAY, _HOUR)
+            parts = (DAYS, MONTH, WEEKDAY, HOUR) if known.mixed else (MONTH, WEEKDAY, HOUR)
             found += [(owner, part) for part in parts]
-    owner, part = np.array(found, np.int64).reshape(-1, 2).T
+    owners, parts_of = np.array(found, np.int64).reshape(-1, 2).T
     both = np.concatenate([np.zeros((2, 0), np.int64), *words], axis=1)
-    return Columns(owner, part, both[:, np.argsort(both[0])])
+    return Columns(owners, parts_of, both[:, np.argsort(both[0])])
 
 
-def numbers_of(encoder: TableEncoder, rows: Table, columns: Columns) -> Floats:
+def numbers_of(encoder: "TableEncoder", rows: Table, columns: Columns) -> Floats:
     """Return rows as the numbers that trees decide by, NaN for missing values and unknown words."""
-    cells, known = encoder.as_decided(rows), encoder.known()
+    cells: list[Any] = encoder.as_decided(rows)
+    known: list[Any] = encoder.known()
     X, times = np.empty((len(rows), columns.owner.size)), dict[int, Any]()
     for at, (owner, part) in enumerate(zip(*columns[:2], strict=True)):
         column, values = known[owner], cells[owner]
         if not isinstance(column, _KINDS[part]):  # it has turned out to be something else since
             X[:, at] = np.nan
-        elif part == _NUMBER:
-            X[:, at] = values
-        elif part == _WORD:
-            X[:, at] = _ranks(columns.words, column.places(values))
+        elif part == NUMBER:
+            X[:, at] = np.clip(values, -_LARGEST, _LARGEST)
+        elif part == WORD:
+            X[:, at] = ranks_of(columns.words, column.places(values))
         else:
             if owner not in times:
                 times[owner] = column.numbers(values)
-            X[:, at] = times[owner][part - _DAYS]
+            X[:, at] = times[owner][part - DAYS]
     return X
 
 
-def _ranks(words: Places, places: Places) -> Floats:
+def ranks_of(words: Places, places: Places) -> Floats:
     """Return the ranks of words, given their features."""
     if not words.size:
         return np.full(places.size, np.nan)
@@ -250,7 +259,8 @@ def _ranks(words: Places, places: Places) -> Floats:
 def thresholds_of(values: Floats) -> Floats:
     """Return the numbers at which bins of a column end, each within the bin.
 
-    A value that more rows have than there are for a bin has a bin of its own; the others share those that are left.
+    A value that more rows have than there are for a bin ends one, in which smaller values are few; the others share
+    those that are left.
     """
     distinct, counts = np.unique(values[~np.isnan(values)], return_counts=True)
     last = np.empty(BINS, np.int64)
@@ -285,10 +295,22 @@ class Rows(NamedTuple):
     weights: Floats
 
 
-def grown(encoder: TableEncoder, rows: Rows, seed: int, *, folds: bool) -> tuple[Forest, Any] | None:
+class _Known(NamedTuple):
+    """What trees are grown from."""
+
+    rows: Rows
+    columns: Columns
+    thresholds: list[Floats]
+    binned: Binned
+
+
+def grown(
+    encoder: "TableEncoder", rows: Rows, seed: int, *, folds: bool, trees: int | None = None
+) -> tuple[Forest, Any] | None:
     """Return trees, and the leaves of each row in those that were grown without it.
 
-    Without `folds` boosted trees are grown from all rows, for rows to come.
+    Without `folds` boosted trees are grown from all rows, for rows to come. So many `trees` are boosted whatever the
+    number of rows is.
     """
     columns = _columns_of(encoder, rows.X)
     counts = np.bincount(rows.labels, minlength=2)
@@ -297,11 +319,11 @@ def grown(encoder: TableEncoder, rows: Rows, seed: int, *, folds: bool) -> tuple
     X = numbers_of(encoder, rows.X, columns)
     step = -(-len(X) // _FOR_BINS)
     thresholds = [thresholds_of(column[::step]) for column in X.T]
-    binned = _binned(X, thresholds)
+    known = _Known(rows, columns, thresholds, _binned(X, thresholds))
     random = np.array([seed % 2**63 + 1], np.uint64)
-    if folds and len(X) <= FEW:
-        return _bagged(binned, rows, columns, thresholds, random)
-    return _boosted(binned, rows, columns, thresholds, random, _FOLDS if folds else 1)
+    if folds and len(X) <= FEW and trees is None:
+        return _bagged(known, random)
+    return _boosted(known, random, _FOLDS if folds else 1, trees or _BOOSTED)
 
 
 def _room(nodes: int) -> Nodes:
@@ -309,48 +331,46 @@ def _room(nodes: int) -> Nodes:
     return Nodes(*(np.empty(nodes, kind) for kind in kinds))
 
 
-def _bagged(
-    binned: Binned, rows: Rows, columns: Columns, thresholds: list[Floats], random: Any
-) -> tuple[Forest, Any]:
-    size, width = binned.codes.shape
+def _bagged(known: _Known, random: Any) -> tuple[Forest, Any]:
+    rows, (size, width) = known.rows, known.binned.codes.shape
     growth = Growth(size, 1, 0.0, max(1, int(np.sqrt(width))))
     nodes, roots = _room(_BAGGED * (2 * size - 1)), np.empty(_BAGGED, np.int32)
     leaves = np.full((size, _BAGGED), NO_NODE, np.int32)
     count = kernels.trees.bag(
-        binned, rows.labels, rows.weights, growth, nodes, roots, leaves, random
+        known.binned, rows.labels, rows.weights, growth, nodes, roots, leaves, random
     )
     nodes = Nodes(*(array[:count] for array in nodes))
-    return _forest(columns, thresholds, nodes, roots, 1.0, _SCALE_OF_BAG), leaves
+    return _forest(known, nodes, roots, 1.0, _SCALE_OF_BAG), leaves
 
 
-def _boosted(
-    binned: Binned,
-    rows: Rows,
-    columns: Columns,
-    thresholds: list[Floats],
-    random: Any,
-    folds: int,
-) -> tuple[Forest, Any]:
-    size, width = binned.codes.shape
+def _boosted(known: _Known, random: Any, folds: int, trees: int) -> tuple[Forest, Any]:
+    rows, (size, width) = known.rows, known.binned.codes.shape
     growth = Growth(_LEAVES, _LEAST_ROWS, _LEAST_HESSIAN, width)
     fold = _folds_of(rows.labels, random)
-    leaves = np.full((size, _BOOSTED), NO_NODE, np.int32)
+    leaves = np.full((size, trees), NO_NODE, np.int32)
     parts, begins, first = list[Nodes](), list[Any](), 0
     for group in range(folds):
-        nodes, roots = _room(_BOOSTED * (2 * _LEAVES - 1)), np.empty(_BOOSTED, np.int32)
+        nodes, roots = _room(trees * (2 * _LEAVES - 1)), np.empty(trees, np.int32)
         held = (fold == group) & (folds > 1)
         count = kernels.trees.boost(
-            binned, rows.labels, rows.weights, held, _RATE, growth, nodes, roots,
-            leaves, random,
-        )  # fmt: skip
+            known.binned,
+            rows.labels,
+            rows.weights,
+            held,
+            _RATE,
+            growth,
+            nodes,
+            roots,
+            leaves,
+            random,
+        )
         leaves[held] += first
         nodes.left[nodes.left != NO_NODE] += first
         parts.append(Nodes(*(array[:count] for array in nodes)))
         begins.append(roots + first)
         first += count
     nodes = Nodes(*map(np.concatenate, zip(*parts, strict=True)))
-    roots = np.concatenate(begins)
-    return _forest(columns, thresholds, nodes, roots, 1.0 / folds, _SCALE), leaves
+    return _forest(known, nodes, np.concatenate(begins), 1.0 / folds, _SCALE), leaves
 
 
 def _folds_of(labels: Places, random: Any) -> Places:
@@ -368,9 +388,8 @@ def _folds_of(labels: Places, random: Any) -> Places:
 _SCALE, _SCALE_OF_BAG = 4.0, 4.0 / 30.0
 
 
-def _forest(
-    columns: Columns, thresholds: list[Floats], nodes: Nodes, roots: Any, share: float, scale: float
-) -> Forest:
+def _forest(known: _Known, nodes: Nodes, roots: Any, share: float, scale: float) -> Forest:
+    thresholds = known.thresholds
     ends = np.concatenate([[0], np.cumsum([each.size for each in thresholds])])
     inner = nodes.left != NO_NODE
     threshold = np.zeros(inner.size)
@@ -378,7 +397,7 @@ def _forest(
     every = np.concatenate([*thresholds, [0.0]])
     threshold[inner] = np.where(nodes.bin[inner] > 0, every[at], -np.inf)
     return Forest(
-        columns,
+        known.columns,
         nodes.column.copy(),
         threshold,
         nodes.missing.copy(),

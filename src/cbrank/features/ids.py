@@ -5,15 +5,17 @@ learned together with what the other columns do.
 """
 
 import zlib
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cbrank.features.encoder import TableEncoder
 from cbrank.features.table import Column, Table, Words
 from cbrank.texts import coded
+
+if TYPE_CHECKING:
+    from cbrank.features.encoder import TableEncoder
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -21,12 +23,16 @@ Arrays = dict[str, NDArray[Any]]
 
 SIZE = 2**18  # places of the table
 _FIRST = 256  # rows that tell whether a column has many categories
-_MOST_WORDS = 64  # categories that have features in the encoder by default
-_SHARE_OF_WORDS, _SHARE_OF_NUMBERS = 8, 2
+_MOST_WORDS, _SHARE = 64, 8  # more categories than that, or than this share of fewer rows, are many
+_LEAST_AGAIN = (
+    1 / 16
+)  # share of rows whose category is that of another row; less is an id that does not come again
 
 
 class Ids(NamedTuple):
     """Columns whose categories have places in a table."""
+
+    kind = "ids"
 
     columns: Places
     others: int  # features of the encoder
@@ -36,18 +42,21 @@ class Ids(NamedTuple):
         """Number of features."""
         return SIZE + self.others
 
-    def encode(self, encoder: TableEncoder, rows: Table) -> sp.csr_array:
+    def encode(self, encoder: "TableEncoder", rows: Table) -> sp.csr_array:
         """Return rows as features."""
-        parts = [_placed(int(at), rows.columns[at]) for at in self.columns]
-        places = np.column_stack(parts) if parts else np.zeros((len(rows), 0), np.int64)
+        places = self.places(rows)
         places.sort(axis=1)
-        # Two columns may have one place: a feature is there once.
-        known = (places >= 0) & (np.diff(places, axis=1, prepend=-1) != 0)
+        known = places >= 0
         ends = np.append(0, np.cumsum(known.sum(axis=1)))
         own = sp.csr_array((np.ones(ends[-1]), places[known], ends), shape=(len(rows), SIZE))
+        own.sum_duplicates()  # two columns may have one place
         others = encoder.encode(rows)[:, : self.others]
         others.resize((len(rows), self.others))
         return sp.csr_array(sp.hstack([own, others], format="csr"))
+
+    def places(self, rows: Table) -> Places:
+        """Return the place of each row's category in each of the columns, -1 for a missing value."""
+        return np.column_stack([_placed(int(at), rows.columns[at]) for at in self.columns])
 
     def centred(self, weights: Floats) -> tuple[Floats, float]:
         """Return weights as they are, and that nothing is taken from scores."""
@@ -60,7 +69,7 @@ class Ids(NamedTuple):
         return {"columns": self.columns, "others": np.array([self.others])}
 
     @classmethod
-    def from_arrays(cls, arrays: Arrays, encoder: TableEncoder) -> "Ids":
+    def from_arrays(cls, arrays: Arrays, encoder: "TableEncoder") -> "Ids":
         """Return saved columns; refuse what makes no sense."""
         columns, others = arrays["columns"], arrays.get("others", np.zeros(0))
         if not (
@@ -75,36 +84,31 @@ class Ids(NamedTuple):
         return cls(columns, int(others[0]))
 
 
-def found(encoder: TableEncoder, rows: Table) -> Ids | None:
+def found(encoder: "TableEncoder", rows: Table) -> Ids | None:
     """Return the columns that have many categories by some rows, the first of which count; None if none has."""
-    pairs = zip(encoder.decided(), rows.columns, strict=True)
     many = [
         at
-        for at, (decision, column) in enumerate(pairs)
-        if not decision.asked
-        and decision.kind in ("word", "drop", "number")
+        for at, (decision, column) in enumerate(zip(encoder.decided(), rows.columns, strict=True))
+        if decision.kind in {"word", "drop"}
+        and (decision.asked if isinstance(column, np.ndarray) else isinstance(column, Words))
+        and not (decision.asked and decision.kind == "drop")
         and _are_many(column)
-        or (decision.asked and decision.kind == "word" and _are_many(column))
     ]
     return Ids(np.array(many, np.int64), encoder.width_) if many else None
 
 
-def _are_many(column: Column) -> bool:
-    """Say whether a column has many categories that may come again: words, or whole numbers like those of ids."""
+def _are_many(column: Any) -> bool:
+    """Say whether a column of words, or of numbers that stand for words, has many categories that may come again."""
     if isinstance(column, Words):
-        first, every = column.codes[:_FIRST], column.codes
-        first, every = first[first >= 0], every[every >= 0]
-        few = min(_MOST_WORDS, first.size // _SHARE_OF_WORDS)
-    elif isinstance(column, np.ndarray):
-        first, every = column[:_FIRST], column
-        first, every = first[~np.isnan(first)], every[~np.isnan(every)]
-        if not (every == np.round(every)).all() or (np.diff(every) >= 0).all():
-            return False
-        few = first.size // _SHARE_OF_NUMBERS
+        codes: Any = column.codes
     else:
-        return False
-    distinct = np.unique(every).size
-    return np.unique(first).size > few and (every.size <= _FIRST or distinct < every.size)
+        codes = np.where(np.isnan(column), -1, np.unique(column, return_inverse=True)[1])
+    first, every = (part[part >= 0] for part in (codes[:_FIRST], codes))
+    _, counts = np.unique(every, return_counts=True)
+    return bool(
+        np.unique(first).size > min(_MOST_WORDS, first.size // _SHARE)
+        and counts[counts > 1].sum() > _LEAST_AGAIN * every.size
+    )
 
 
 def _placed(at: int, column: Column) -> Places:
@@ -113,8 +117,11 @@ def _placed(at: int, column: Column) -> Places:
         values, codes = column.values, column.codes
     else:
         numbers = column if isinstance(column, np.ndarray) else column.seconds
-        distinct, codes = np.unique(numbers, return_inverse=True)
-        values = tuple(f"{value:.0f}" if value == round(value) else repr(value) for value in distinct[~np.isnan(distinct)].tolist())
-        codes = np.where(np.isnan(numbers), -1, codes)
+        distinct, places_of = np.unique(numbers, return_inverse=True)
+        values = tuple(
+            f"{value:.0f}" if value == round(value) else repr(value)
+            for value in distinct[~np.isnan(distinct)].tolist()
+        )
+        codes = np.where(np.isnan(numbers), -1, places_of).astype(np.int32)
     places = [zlib.crc32(coded(value), at) % SIZE for value in values]
     return np.array([*places, -1], np.int64)[codes]

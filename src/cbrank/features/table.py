@@ -115,6 +115,10 @@ class Table:
         """The numbers of rows and of columns."""
         return len(self), len(self.columns)
 
+    def plain(self) -> "Table":
+        """Return the rows without what a subclass knows of them."""
+        return self
+
     def take(self, rows: Any) -> "Table":
         """Return some of the rows: places, a mask or a slice."""
         if not isinstance(rows, slice):

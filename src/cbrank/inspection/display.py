@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Callable, Sequence
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbrank.plotting import matplotlib, write_figure
-from cbrank.rankers.effects import Curve, Effects, Term
+from cbrank.rankers.effects import Curve, Effects
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,6 +23,7 @@ _LONGEST_TITLE, _LONGEST_WORD = 26, 14
 _MOST_BARS = 8
 _BAND = 1.96  # deviations: 95% of a Gaussian
 PANEL = 2.75, 2.2  # inches
+_NO_MARKS = Curve([], np.zeros(0), np.zeros(0))
 _ENGINEERS = 10_000  # from here on numbers are written as 10k, 2M
 
 
@@ -32,30 +33,31 @@ class Panel(NamedTuple):
     Attributes
     ----------
     name : str
-        Its column.
-    kind : {"number", "word", "time"}
-        Numbers and times are curves, words bars.
+        Its column or columns.
+    kind : {"number", "word", "time", "pair"}
+        Numbers and times are curves, words bars, pairs maps.
     moves : float
         How far it moves scores.
-    curve : Curve
+    curve : Curve or Map
         What it adds.
     marks : Curve
-        What gaps and isolated values add; empty for words.
+        What gaps and isolated values add; empty for words and pairs.
     """
 
     name: str
     kind: str
     moves: float
-    curve: Curve
+    curve: Any
     marks: Curve
 
 
 class CurvesDisplay:
-    """What columns do to scores: curves with bands, bars of words.
+    """What columns do to scores: curves with bands, bars of words, maps of pairs.
 
     Numbers and times are curves, which are zero at the median, with bands of 1.96 standard deviations. Words
-    are bars, zero being their mean, with error bars of the same length. All curves have one scale, and so
-    have all bars. Use `from_estimator` to make one.
+    are bars, zero being their mean, with error bars of the same length. Maps show what trees add for two columns
+    together, beyond what they add for each. All curves have one scale, and so have all bars and all maps. Use
+    `from_estimator` to make one.
 
     Parameters
     ----------
@@ -104,10 +106,11 @@ class CurvesDisplay:
         ----------
         ranker : AdditiveRanker
             One that has learned.
-        columns : sequence of str or int, default=None
-            Columns, in order; the `n` that move scores most if None, those first.
+        columns : sequence of str, int or pairs of them, default=None
+            Columns, or pairs of them, in order; the `n` that move scores most if None, those first, and up to
+            three pairs.
         X : array-like, list of dict or data frame of shape (n_samples, n_columns), default=None
-            Rows that say how far columns move scores; the buffered ones if None.
+            Rows that say how far columns move scores; some of those learned if None.
         n : int, default=9
             How many to draw if `columns` is None.
         ax : sequence of matplotlib.axes.Axes, default=None
@@ -120,7 +123,10 @@ class CurvesDisplay:
         CurvesDisplay
             The display, drawn.
         """
-        return cls(panels_of(ranker, columns, X, n)).plot(ax, n_cols=n_cols)
+        panels = panels_of(ranker, columns, X, n)
+        if columns is None:
+            panels += maps_of(ranker)
+        return cls(panels).plot(ax, n_cols=n_cols)
 
     def plot(self, ax: "Sequence[Axes] | None" = None, *, n_cols: int = 3) -> Self:
         """Draw.
@@ -180,7 +186,7 @@ class CurvesDisplay:
 
 
 def reaches(panels: Sequence[Panel]) -> list[float]:
-    """Return how far from zero the scale of each panel goes: curves and bars have one each."""
+    """Return how far from zero the scale of each panel goes: curves, bars and maps have one each."""
     hows = [_how(panel) for panel in panels]
     return [_reach([p for p, h in zip(panels, hows, strict=True) if h is how]) for how in hows]
 
@@ -201,10 +207,10 @@ def panels_of(
     ----------
     ranker : AdditiveRanker
         One that has learned.
-    columns : sequence of str or int, default=None
-        Columns.
+    columns : sequence of str, int or pairs of them, default=None
+        Columns, or pairs of them.
     X : array-like, list of dict or data frame of shape (n_samples, n_columns), default=None
-        Rows that say how far columns move scores; the buffered ones if None.
+        Rows that say how far columns move scores; some of those learned if None.
     n : int, default=9
         How many to return if `columns` is None.
 
@@ -214,21 +220,39 @@ def panels_of(
         The panels.
     """
     effects = ranker.effects()
-    moves = effects.moves() if X is None else effects.moves(ranker.encoder_.encode_dense(
-        ranker.encoder_.read(X)))  # fmt: skip
+    moves = effects.moves(None if X is None else effects.encode(effects.encoder.read(X)))
     if columns is not None:
-        places = [effects.terms.index(effects.term(column)) for column in columns]
-    else:
-        order = np.argsort(-moves, kind="stable").tolist()
-        places = [at for at in order if effects.terms[at].kind != "text"]
-    panels = (_panel(effects, effects.terms[at], float(moves[at])) for at in places)
-    if columns is not None:
-        return [*panels]
+        return [_panel(effects, column, moves) for column in columns]
+    order = np.argsort(-moves, kind="stable").tolist()
+    names = [effects.terms[at].name for at in order if effects.terms[at].kind not in {"text", "id"}]
+    panels = (_panel(effects, name, moves) for name in names)
     return [*islice(filter(_has_values, panels), operator.index(n))]
 
 
-def _panel(effects: Effects, term: Term, moves: float) -> Panel:
-    return Panel(term.name, term.kind, moves, effects.curve(term.name), effects.marks(term.name))
+def maps_of(ranker: "AdditiveRanker") -> list[Panel]:
+    """Return up to three maps to draw: those of the pairs of columns that trees add most for together.
+
+    Parameters
+    ----------
+    ranker : AdditiveRanker
+        One that has learned.
+
+    Returns
+    -------
+    list of Panel
+        The maps.
+    """
+    effects = ranker.effects()
+    return [_panel(effects, pair, np.zeros(0)) for pair in effects.pairs(3)]
+
+
+def _panel(effects: Effects, column: Any, moves: NDArray[np.float64]) -> Panel:
+    if isinstance(column, tuple | list):
+        name, found = " x ".join(effects.term(each).name for each in column), effects.pair(*column)
+        return Panel(name, "pair", float(found.effect.std()), found, _NO_MARKS)
+    term = effects.term(column)
+    size = float(moves[effects.terms.index(term)])
+    return Panel(term.name, term.kind, size, effects.curve(term.name), effects.marks(term.name))
 
 
 def _has_values(panel: Panel) -> bool:
@@ -250,7 +274,8 @@ def ends_of(panel: Panel) -> list[tuple[str, float]]:
         The lowest and the highest.
     """
     effect = np.append(panel.curve.effect, panel.marks.effect)
-    names = [*map(_word, panel.curve.grid), *panel.marks.grid]
+    grids = (map(_word, grid) for grid in panel.curve[: panel.curve.effect.ndim])
+    names = [*map(", ".join, product(*grids)), *panel.marks.grid]
     return [(names[at], float(effect[at])) for at in (int(effect.argmin()), int(effect.argmax()))]
 
 
@@ -273,6 +298,8 @@ def draw_curves(path: Path, panels: list[Panel]) -> None:
 
 def _how(panel: Panel) -> "Callable[[Axes, Panel, float], None]":
     """Return what draws a panel."""
+    if panel.kind == "pair":
+        return _put_map
     return _put_bars if panel.kind == "word" or len(panel.curve.grid) <= 2 else _put_curve
 
 
@@ -293,7 +320,8 @@ def _reach(panels: list[Panel]) -> float:
         for curve in (panel.curve, panel.marks):
             size = np.abs(curve.effect)
             effects.append(float(size.max(initial=0.0)))
-            bands.append(float((size + _BAND * curve.deviation).max(initial=0.0)))
+            if isinstance(curve, Curve):
+                bands.append(float((size + _BAND * curve.deviation).max(initial=0.0)))
     return 1.05 * min(max(*effects, *bands), 2.0 * max(effects)) or 1.0
 
 
@@ -365,6 +393,46 @@ def _put_bars(axes: "Axes", panel: Panel, reach: float) -> None:
     axes.grid(visible=True, axis="x")
     axes.tick_params(axis="y", length=0)
     axes.xaxis.set_major_locator(matplotlib("ticker").MaxNLocator(5))
+
+
+def _put_map(axes: "Axes", panel: Panel, reach: float) -> None:
+    grid, other, effect = panel.curve
+    grid, effect = _fewer(grid, effect)
+    other, effect = _fewer(other, effect.T)
+    colours = matplotlib("colors").LinearSegmentedColormap.from_list("", [_LOW, "#f7f7f7", _HIGH])
+    edges = [_edges(values) for values in (grid, other)]
+    drawn = axes.pcolormesh(*edges, effect, cmap=colours, vmin=-reach, vmax=reach, rasterized=True)
+    for axis, values in zip((axes.xaxis, axes.yaxis), (grid, other), strict=True):
+        if isinstance(values, list):
+            longest = 6 if axis is axes.xaxis else _LONGEST_WORD
+            axis.set_ticks(range(len(values)), [_short(word, longest) for word in values])
+            if axis is axes.xaxis and len(values) > 3:
+                axes.tick_params(axis="x", rotation=90)
+        else:
+            _number_axis(axis, values)
+    one, _, two = panel.name.partition(" x ")
+    axes.set_xlabel(_short(one, _LONGEST_TITLE), fontsize="small")
+    axes.set_ylabel(_short(two, _LONGEST_TITLE - 6), fontsize="small")
+    axes.grid(visible=False)
+    bar = axes.figure.colorbar(drawn, ax=axes, aspect=14, pad=0.03)
+    bar.ax.tick_params(labelsize="small", length=2)
+    bar.locator = matplotlib("ticker").MaxNLocator(4)
+    bar.update_ticks()
+    bar.outline.set_visible(False)
+
+
+def _fewer(words: Any, effect: NDArray[np.float64]) -> tuple[Any, NDArray[np.float64]]:
+    """Return of many categories those whose effects, in a line each, are farthest from zero."""
+    if not isinstance(words, list) or len(words) <= _MOST_BARS:
+        return words, effect
+    shown = np.sort(np.argsort(-np.abs(effect).max(axis=1), kind="stable")[:_MOST_BARS])
+    return [words[at] for at in shown], effect[shown]
+
+
+def _edges(values: Any) -> Any:
+    if isinstance(values, list):
+        return np.arange(len(values) + 1) - 0.5
+    return np.concatenate([values[:1], values[:-1] + np.diff(values) / 2, values[-1:]])
 
 
 def _number_axis(axis: Any, values: Any) -> None:

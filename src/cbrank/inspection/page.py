@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from cbrank.atomic import atomic_write_text
 from cbrank.inspection import pictures
-from cbrank.inspection.display import PANEL, Panel, ends_of, panels_of, put_panel, reaches
+from cbrank.inspection.display import (
+    PANEL,
+    Panel,
+    ends_of,
+    maps_of,
+    panels_of,
+    put_panel,
+    reaches,
+)
 from cbrank.inspection.evaluation import Evaluation
 from cbrank.inspection.summary import measures, remarks, tables
 from cbrank.page import Block, Code, Figure, Gallery, Section, Terms, page
@@ -146,10 +154,12 @@ def _curves(ranker: Any) -> Section | None:
     panels = panels_of(ranker, n=_MOST_CURVES)
     if not panels:
         return None
+    panels += maps_of(ranker)
     intro = (
         "What each column adds to scores, those first that move scores most. Curves are zero at the "
-        "median and bars at their mean; bands and bars of error are 95% wide. Of all curves the scale "
-        "is one, and so it is of all bars."
+        "median and bars at their mean; bands and bars of error are 95% wide. Maps show what two columns "
+        "add together, beyond what each adds. Of all curves the scale is one, and so it is of all bars and "
+        "all maps."
     )
     drawn = map(_curve, range(len(panels)), panels, reaches(panels))
     return Section("curves", "What columns do", [intro, Gallery(tuple(drawn), small=True)])

@@ -43,7 +43,9 @@ class Binned(NamedTuple):
     """
 
     codes: np.ndarray  # (rows, columns) bins
-    first: np.ndarray  # (columns + 1,) the cell of the first bin of each column in a histogram of all
+    first: (
+        np.ndarray
+    )  # (columns + 1,) the cell of the first bin of each column in a histogram of all
     usual: np.ndarray  # (columns,) the bin with most values
     begins: np.ndarray  # (rows + 1,) where the cells of each row begin
     cells: np.ndarray  # of the bins of each row, but for usual ones
@@ -62,7 +64,9 @@ class _Work(NamedTuple):
     """What is known of the nodes of the tree that grows, by their place in it, and room to work in."""
 
     begin: np.ndarray  # of a node's rows
-    cut: np.ndarray  # of the rows from here on nothing is learned: they are only led to their leaves
+    cut: (
+        np.ndarray
+    )  # of the rows from here on nothing is learned: they are only led to their leaves
     end: np.ndarray
     gain: np.ndarray  # of its best split; 0 if there is none, or it was made
     sums: np.ndarray  # (nodes, 2) of its rows
@@ -100,7 +104,7 @@ def _fill(histogram, binned, pulls, rows, sums):
         row = np.uint32(rows[i])
         g, h = pulls[row, GRADIENT], pulls[row, HESSIAN]
         for k in range(binned.begins[row], binned.begins[row + 1]):
-            cell = np.uint32(binned.cells[k])
+            cell = binned.cells[k]
             histogram[cell, GRADIENT] += g
             histogram[cell, HESSIAN] += h
     for column in range(binned.usual.size):
@@ -382,8 +386,8 @@ def leaves_of(X, column, threshold, missing, left, roots, leaves):
 def last_of_bins(counts, last):
     """Share different values, of which there are so many each, out among bins; return how many have any.
 
-    A value with more rows than a bin would have by the mean has one of its own. `last` gets the place of the last
-    value of each bin.
+    A value with more rows than a bin would have by the mean ends one, as long as there are bins; smaller values are
+    in it if they have less than half as many rows. `last` gets the place of the last value of each bin.
     """
     free, rest = BINS - 1, counts.sum()
     own = np.zeros(counts.size, np.bool_)
@@ -428,3 +432,101 @@ def centre(left, cover, roots, weights):
             if left[node] == NO_NODE:
                 weights[node] -= mean
     return total
+
+
+# Why a row has its score ------------------------------------------------------------------------------
+
+
+@kernel
+def expect(left, cover, weights, expected):
+    """Write for each node the mean of the weights of the leaves below it, by the rows that they were grown from."""
+    for node in range(left.size - 1, -1, -1):  # children come after their parents
+        below = left[node]
+        if below == NO_NODE:
+            expected[node] = weights[node]
+        else:
+            share = cover[below] / (cover[below] + cover[below + 1])
+            expected[node] = share * expected[below] + (1.0 - share) * expected[below + 1]
+
+
+@kernel
+def credit(begins, leaves, values, parent, part, expected, parts):
+    """Add to the parts of rows what their leaves add to scores: at each split what it changes of the expected score.
+
+    `part` says of each node whose part its split is.
+    """
+    for row in range(begins.size - 1):
+        for k in range(begins[row], begins[row + 1]):
+            node = leaves[k]
+            while parent[node] != NO_NODE:
+                above = parent[node]
+                parts[row, part[above]] += values[k] * (expected[node] - expected[above])
+                node = above
+
+
+@kernel
+def depend(
+    X, values, own, column, threshold, missing, left, roots, reference, weights, variances,
+    effects, squares,
+):  # fmt: skip
+    """Add to effects the mean score of some rows if they had other values in some columns, and to squares its variance.
+
+    Both are relative to what `reference` weighs the values by. `own` says of each column of X its place among those
+    of `values`, -1 if rows keep what they have. All values go down a tree side by side until it decides by them.
+    """
+    count, longest = len(values), 0
+    for tree in range(roots.size):
+        end = roots[tree + 1] if tree + 1 < roots.size else left.size
+        longest = max(longest, end - roots[tree])
+    reached, places, moved = np.zeros((longest, count)), np.arange(count), np.empty(count, np.int64)
+    nodes, begins = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    ends = np.empty(longest, np.int64)
+    for tree in range(roots.size):
+        root, end = roots[tree], roots[tree + 1] if tree + 1 < roots.size else left.size
+        decides = False
+        for node in range(root, end):
+            decides |= left[node] != NO_NODE and own[column[node]] >= 0
+        if not decides:
+            continue
+        reached[: end - root] = 0.0
+        for row in range(len(X)):
+            nodes[0], begins[0], ends[0], waiting = root, 0, count, 1
+            while waiting:
+                waiting -= 1
+                node, first, last = nodes[waiting], begins[waiting], ends[waiting]
+                while left[node] != NO_NODE:
+                    at, middle, kept = own[column[node]], first, 0
+                    if at < 0:
+                        value = X[row, column[node]]
+                        is_left = missing[node] if np.isnan(value) else value <= threshold[node]
+                        middle = last if is_left else first
+                    else:
+                        for i in range(first, last):
+                            value = values[places[i], at]
+                            if missing[node] if np.isnan(value) else value <= threshold[node]:
+                                places[middle] = places[i]
+                                middle += 1
+                            else:
+                                moved[kept] = places[i]
+                                kept += 1
+                        places[middle:last] = moved[:kept]
+                    if first < middle < last:  # the right ones wait
+                        nodes[waiting], begins[waiting], ends[waiting] = (
+                            left[node] + 1,
+                            middle,
+                            last,
+                        )
+                        waiting += 1
+                        last = middle
+                    node = left[node] + (middle == first)
+                for i in range(first, last):
+                    reached[node - root, places[i]] += 1.0 / len(X)
+        for node in range(root, end):
+            if left[node] == NO_NODE:
+                usual = 0.0
+                for i in range(count):
+                    usual += reference[i] * reached[node - root, i]
+                for i in range(count):
+                    difference = reached[node - root, i] - usual
+                    effects[i] += difference * weights[node]
+                    squares[i] += difference * difference * variances[node]

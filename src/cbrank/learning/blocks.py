@@ -17,11 +17,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cbrank import kernels
-from cbrank.features.forests import Apart
 from cbrank.features.table import Table
 from cbrank.learning import record, served
 from cbrank.learning.front import milestone, waits
-from cbrank.learning.leaves import grown_again
 from cbrank.learning.method import Method
 from cbrank.learning.state import Batch, Cell, State
 
@@ -70,7 +68,9 @@ def decide(cell: Cell, method: Method, batch: Batch) -> None:
     """Decide what columns are by the first of some rows, of which none has been learned."""
     front = cell.state.front
     if front is not None and front.waiting is not None:
-        _, cell.state = front.settle(method, cell.state, some(batch.X, batch.order[: front.first_of_fit]))
+        _, cell.state = front.settle(
+            method, cell.state, some(batch.X, batch.order[: front.first_of_fit])
+        )
 
 
 def _wait_or_learn(cell: Cell, method: Method, batch: Batch, tested: bool) -> None:
@@ -176,7 +176,7 @@ def _keeping(state: State, rows: Any, labels: Any, weights: Any) -> State:
         rows = sp.csr_array(rows)
     elif sp.issparse(rows):
         rows = rows.toarray()
-    elif isinstance(rows, Apart):
+    elif isinstance(rows, Table):
         rows = rows.plain()
     filled = int(state.record.position[record.FILLED])
     return state._replace(memory=state.memory.with_rows(filled, rows, labels, weights))
@@ -316,15 +316,14 @@ class _Part:
         self._before = int(state.buffer.seen.sum())
         self.learned = np.zeros(count, np.int64)  # rows that each learner has taken
         self._forgot = np.zeros(count, np.int64)  # times that each has forgotten
-        self._groups = [
-            self._group(0, method, _kernel_of(method, state), state, batch, known[:2]),
-            *(
+        kernel = _kernel_of(method, state)
+        self._groups = [self._group(0, method, kernel, state, batch, known[:2])]
+        if beside:
+            pairs = zip(served.beside(method, state), beside, strict=True)
+            self._groups += [
                 self._group(first, own, own.kernels.sparse, group, rows, (group.held, _NO_MEANS))
-                for (first, own, group), rows in zip(
-                    served.beside(method, state), beside, strict=True
-                )
-            ),
-        ]
+                for (first, own, group), rows in pairs
+            ]
         self._done = False
 
     def _group(
@@ -333,9 +332,7 @@ class _Part:
         models, buffer = held.models, held.buffer
         own = buffer._make(map(np.copy, buffer)) if len(models) > 1 else buffer
         trail = *tests, self._cell.state.record.memory
-        return _Group(
-            first, method, models, kernel, rows, buffer, own, trail, np.empty(self._size)
-        )
+        return _Group(first, method, models, kernel, rows, buffer, own, trail, np.empty(self._size))
 
     def go_on(self) -> None:
         """Let the learners take the rows, forget if it is time, and note how they did."""
@@ -358,8 +355,9 @@ class _Part:
         if begin >= end:
             return
         buffer, part = group.own if place else group.buffer, slice(begin, end)
+        held, origin, memory = group.trail
         trail = kernels.prequential.Trail(
-            *group.trail, self._said[at, part], group.scores[part], self._labels[part]
+            held, origin, memory, self._said[at, part], group.scores[part], self._labels[part]
         )
         X, labels, weights, order = group.rows
         rows = X, labels, weights, order[part]
@@ -367,7 +365,14 @@ class _Part:
             [*map(assign, group.own, group.buffer)] if place > 1 and not begin else []
         )
         calls += [
-            (group.kernel, *rows, buffer, group.models[place], group.method.parameters[place], trail),
+            (
+                group.kernel,
+                *rows,
+                buffer,
+                group.models[place],
+                group.method.parameters[place],
+                trail,
+            ),
             (self.learned.__setitem__, at, end),
         ]
         uninterrupted(calls)
@@ -420,9 +425,15 @@ def end_block(cell: Cell, method: Method) -> None:
         if state.front is not None and rows is not None:
             state = state.front.end_block(method, state, rows.X)
         state = state._replace(memory=memory.after_block(state.record.position))
-    known = record.blended(state.record, served.shares_of(method, state))
+    known = state.record
+    if state.beside:
+        known = record.blended(known, served.shares_of(method, state))
     state = state._replace(record=record.measured(known))
-    state = grown_again(method, with_learners(method, state), before)
+    state = with_learners(method, state)
+    if method.leaves is not None or method.ids is not None:
+        from cbrank.learning.leaves import grown_again  # noqa: PLC0415 (only tables have such)
+
+        state = grown_again(method, state, before)
     view = served.bounded(state)
     calls: list[Any] = []
     if state.record.origin.size:

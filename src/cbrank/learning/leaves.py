@@ -14,7 +14,7 @@ from cbrank.features import forests, ids
 from cbrank.features.encoder import TableEncoder
 from cbrank.features.forests import Apart, Forest
 from cbrank.kernels.trees import NO_NODE
-from cbrank.learning import record, served
+from cbrank.learning import record
 from cbrank.learning.method import Method
 from cbrank.learning.state import Arrays, Batch, Indicators, State, arrays_of
 
@@ -30,7 +30,8 @@ def grown_in_fit(method: Method, state: State, batch: Batch) -> tuple[State, Bat
         return state, batch
     kept = batch.order
     rows = forests.Rows(batch.X.take(kept), batch.labels[kept], batch.weights[kept])
-    found = forests.grown(state.front.encoder, rows, int(state.buffer.random[0]), folds=True)
+    seed = int(state.buffer.random[0])
+    found = forests.grown(state.front.encoder, rows, seed, folds=True, trees=method.leaves.trees)
     if found is None:
         return state, batch
     forest, leaves = found
@@ -44,11 +45,16 @@ def grown_in_fit(method: Method, state: State, batch: Batch) -> tuple[State, Bat
 def grown_again(method: Method, state: State, before: int) -> State:
     """Return a state at the end of a block with new trees if it is time, `before` rows having come before it."""
     now = before + state.record.labels.size
-    if not method.grows or method.leaves is None or state.memory is None or not _is_time(before, now):
+    if not method.grows or state.memory is None or not _is_time(before, now):
         return state
     rows = state.memory.rows(np.array([now, 0]))
+    if method.ids is not None:
+        state = with_ids(method, state, ids.found(state.front.encoder, rows.X))
+    if method.leaves is None:
+        return state
     known = forests.Rows(rows.X, rows.labels, rows.weights)
-    found = forests.grown(state.front.encoder, known, state.memory.seed + now, folds=False)
+    seed, trees = state.memory.seed + now, method.leaves.trees
+    found = forests.grown(state.front.encoder, known, seed, folds=False, trees=trees)
     if found is None:
         return state
     while len(_trees_of(state)) >= _MOST:
@@ -103,11 +109,22 @@ def with_groups_of(method: Method, state: State, first: State) -> State:
     return state
 
 
-def with_ids(method: Method, state: State, source: ids.Ids) -> State:
-    """Return a state with learners of columns that have many categories."""
+def with_ids(method: Method, state: State, source: ids.Ids | None) -> State:
+    """Return a state with learners of columns that have many categories, if there are any."""
+    if source is None:
+        return state
+    for at, group in enumerate(state.beside):
+        if isinstance(group.source, ids.Ids):  # places of other columns are in the same table
+            both = group.source._replace(columns=np.union1d(group.source.columns, source.columns))
+            beside = [*state.beside]
+            beside[at] = group._replace(source=both)
+            return state._replace(beside=tuple(beside))
     own = method.of_source(source)
     nothing = record.Known(
-        np.zeros(own.shape), np.zeros((*own.shape, 3)), np.full(own.shape, 0.5), np.zeros(own.lasting)
+        np.zeros(own.shape),
+        np.zeros((*own.shape, 3)),
+        np.full(own.shape, 0.5),
+        np.zeros(own.lasting),
     )
     return with_group(state, begun(own, source, int(state.buffer.random[0])), nothing, 1.0)
 
@@ -135,11 +152,18 @@ def _without_weakest(state: State) -> State:
 # In files -----------------------------------------------------------------------------------------
 
 
-def taken_out(beside: tuple[Indicators, ...]) -> tuple[Arrays, list[Facts]]:
-    """Return arrays and facts for files."""
+def taken_out(method: Method, beside: tuple[Indicators, ...]) -> tuple[Arrays, list[Facts]]:
+    """Return arrays and facts for files: of weights only those that are not as at the beginning."""
     arrays, facts = Arrays(), list[Facts]()
     for at, group in enumerate(beside):
-        own = arrays_of(group) | {"held": group.held}
+        first = _arrays(begun(method.of_source(group.source), group.source, 1))
+        own = Arrays()
+        for name, array in _arrays(group).items():
+            own[name] = array
+            if _is_of_weights(name):
+                changed = (array != first[name]).reshape(len(array), -1).any(axis=1)
+                own[f"{name}_at"] = np.flatnonzero(changed)
+                own[name] = array[changed]
         own |= {f"trees.{name}": array for name, array in group.source.arrays().items()}
         arrays |= {f"{at}.{name}": array for name, array in own.items()}
         facts.append({"share": getattr(group.source, "share", 1.0)})
@@ -150,21 +174,51 @@ def from_arrays(
     method: Method, arrays: Arrays, facts: Any, encoder: TableEncoder
 ) -> list[tuple[Indicators, Arrays]]:
     """Return saved groups, without what their learners have learned, and the arrays of that."""
-    found = []
+    found, known_arrays = [], 0
     for at, known in enumerate(facts):
         own = _within(f"{at}.", arrays)
-        trees, held = _within("trees.", own), own.pop("held", None)
+        trees, rest = _within("trees.", own), {k: v for k, v in own.items() if k[:6] != "trees."}
+        known_arrays += len(own)
         if "columns" in trees:
             source: Any = ids.Ids.from_arrays(trees, encoder)
         else:
             source = Forest.from_arrays(trees, known, encoder)
         own_method = method.of_source(source)
-        if own_method is None or held is None or held.shape != (source.width,):
+        if own_method is None:
             raise ValueError("its groups have no learners")
-        group = begun(own_method, source, 1)._replace(held=held)
-        found.append((group, {name: own[name] for name in own if not name.startswith("trees.")}))
-    if sum(1 + len(rest) + len(group.source.arrays()) for group, rest in found) != len(arrays):
-        raise ValueError("it has arrays of trees that it does not speak of")
+        group = begun(own_method, source, 1)
+        for name, first in filter(lambda pair: _is_of_weights(pair[0]), _arrays(group).items()):
+            rest[name] = _filled(first, rest.get(name), rest.pop(f"{name}_at", None))
+        found.append((group._replace(held=rest.pop("held")), rest))
+    if known_arrays != len(arrays):
+        raise ValueError("it has arrays of groups that it does not speak of")
+    return found
+
+
+def _arrays(group: Indicators) -> Arrays:
+    return arrays_of(group) | {"held": group.held}
+
+
+def _is_of_weights(name: str) -> bool:
+    return name == "held" or name.endswith(".features")
+
+
+def _filled(first: Any, values: Any, at: Any) -> Any:
+    """Return weights as at the beginning but for some; refuse what makes no sense."""
+    if not (
+        at is not None
+        and values is not None
+        and at.dtype == np.int64
+        and values.dtype == np.float64
+        and values.shape == (at.size, *first.shape[1:])
+        and at.ndim == 1
+        and (np.diff(at) > 0).all()
+        and np.isin(at[[0, -1]] if at.size else at, np.arange(len(first))).all()
+        and np.isfinite(values).all()
+    ):
+        raise ValueError("the weights of its groups make no sense")
+    found = first.copy()
+    found[at] = values
     return found
 
 

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cbrank.features.ids import Ids
 from cbrank.learning.pool import Learner
 
 State = Any  # a `cbrank.learning.state.State`, which is made by a method
@@ -108,7 +107,7 @@ class Method:
 
     def of_source(self, source: Any) -> Any:
         """Return how the features from some source beside the others are learned."""
-        return self.ids if isinstance(source, Ids) else self.leaves
+        return getattr(self, source.kind)
 
     def of_state(self, state: State) -> "Method":
         """Return the method of a state whose columns are decided."""

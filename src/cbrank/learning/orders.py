@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from cbrank.learning import blocks
-from cbrank.learning.leaves import grown_in_fit, with_groups_of
 from cbrank.learning.method import Method
 from cbrank.learning.state import Batch, Cell, State, begin
 
@@ -19,15 +18,17 @@ FEW = 2048  # rows that are learned in several orders (docs/_orders_table.md)
 _TWICE = 2  # four orders: twice the mean of two
 
 
-def learn_anew(
-    cell: Cell, method: Method, batch: Batch, random: np.random.RandomState
-) -> Batch:
+def learn_anew(cell: Cell, method: Method, batch: Batch, random: np.random.RandomState) -> Batch:
     """Learn rows in random order, few ones in several orders; return them as they were learned."""
     every = batch.order[batch.weights[batch.order] > 0.0]
     first = batch._replace(order=random.permutation(every))
     blocks.decide(cell, method, first)
     method = replace(method.of_state(cell.state), grows=False)
-    cell.state, batch = grown_in_fit(method, cell.state, batch._replace(order=every))
+    batch = batch._replace(order=every)
+    if method.leaves is not None:
+        from cbrank.learning.leaves import grown_in_fit  # noqa: PLC0415 (only tables have such)
+
+        cell.state, batch = grown_in_fit(method, cell.state, batch)
     fresh = cell.state
     blocks.learn(cell, method, batch._replace(order=first.order), shuffled=True)
     centred = bool(cell.state.record.origin.size)  # scores of other weights are in other units
@@ -57,7 +58,12 @@ def _before_its_first_row(method: Method, known: State, first: State) -> State:
     if front is None:
         return fresh
     models = tuple(front.begun(method, model, at) for at, model in enumerate(fresh.models))
-    return with_groups_of(method, fresh._replace(models=models), first)
+    fresh = fresh._replace(models=models)
+    if first.beside:
+        from cbrank.learning.leaves import with_groups_of  # noqa: PLC0415 (only tables have such)
+
+        fresh = with_groups_of(method, fresh, first)
+    return fresh
 
 
 def _mean_of(one: State, other: State) -> State:

@@ -6,7 +6,7 @@ arrays, like a model: it is saved, resized and merged with it. `begin`, `measure
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,16 +98,14 @@ def begin(n_features: int, learners: int, readouts: int, *, means: bool, shuffle
 _OF_LEARNERS = "places", "level", "centre", "evidence", "weight"
 
 
-def with_learners(record: Record, learners: Sequence[int]) -> Record:
+def with_learners(record: Record, learners: Iterable[int]) -> Record:
     """Return the record of these learners, in this order; one may come twice, as it stands."""
     return record._replace(**{name: getattr(record, name)[[*learners]] for name in _OF_LEARNERS})
 
 
 def with_group(record: Record, known: "Known", blend: float) -> Record:
     """Return the record with one more group of learners, of which so much is known."""
-    count, readouts, room = record.places.shape
-    learners = len(known.level)
-    fresh = np.zeros((learners, readouts, room)), *known
+    fresh = np.zeros((len(known.level), *record.places.shape[1:])), *known
     held = [getattr(record, name) for name in _OF_LEARNERS]
     both = {
         name: np.concatenate(pair)
@@ -184,8 +182,6 @@ def blended(record: Record, shares: Floats) -> Record:
     The block is a logistic regression of its labels on places by the groups, which began at what was known before:
     one step of a Gaussian filter. `shares` (groups, learners, readouts) are those of readouts in their group.
     """
-    if record.blend.size == 2:  # a group alone has all the weight
-        return record
     groups = np.tensordot(shares, record.places, axes=((1, 2), (0, 1)))
     X = np.clip(np.vstack([groups, np.ones(record.labels.size)]), -_FARTHEST, _FARTHEST)
     before, kept = record.blend, _kept(record)
@@ -196,7 +192,9 @@ def blended(record: Record, shares: Floats) -> Record:
         curvature = (X * (p * (1.0 - p))) @ X.T + known
         pull = X @ (record.labels - p) - known @ (weights - before)
         step = np.linalg.solve(curvature, pull)
-        weights = weights + step * min(1.0, _LONGEST_STEP / max(float(np.abs(step @ X).max()), 1e-9))
+        weights = weights + step * min(
+            1.0, _LONGEST_STEP / max(float(np.abs(step @ X).max()), 1e-9)
+        )
     if not np.isfinite(weights).all():
         return record
     return record._replace(blend=weights, certainty=0.5 * (curvature + curvature.T))

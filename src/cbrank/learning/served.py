@@ -8,7 +8,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cbrank import kernels
-from cbrank.features.ids import Ids
 from cbrank.learning import pool, record
 from cbrank.learning.method import Method
 from cbrank.learning.state import Indicators, State
@@ -32,7 +31,9 @@ class Needed(NamedTuple):
     """Weights of many features, made of those of readouts where they are needed."""
 
     width: int
-    parts: tuple[tuple[float, Any, int, Any], ...]  # share, model and readout, and what gives its weights
+    parts: tuple[
+        tuple[float, Any, int, Any], ...
+    ]  # share, model and readout, and what gives its weights
 
     def of(self, columns: Any = _EVERY) -> Floats:
         """Return the weights of some features."""
@@ -98,7 +99,10 @@ def leader_of(method: Method, state: State) -> int:
 def leaders_of(method: Method, state: State) -> list[tuple[Any, float]]:
     """Return the model of each group that leads there, and what its score is multiplied by in the mixture."""
     mix, found = mix_of(method, state), list[tuple[Any, float, float]]()
-    groups = [(0, state.models), *((first, held.models) for first, _, held in beside(method, state))]
+    groups = [
+        (0, state.models),
+        *((first, held.models) for first, _, held in beside(method, state)),
+    ]
     for first, models in groups:
         own = mix[first : first + len(models)]
         place = pool.leader(own)
@@ -113,7 +117,7 @@ def leaders_of(method: Method, state: State) -> list[tuple[Any, float]]:
 def mixture_of(method: Method, state: State, columns: Any = _EVERY) -> Mixture:
     """Return the mixture of readouts in the unit of the one that weighs most, in some columns."""
     mix, centred, parts = mix_of(method, state), bool(state.record.origin.size), []
-    others = beside(method, state)
+    others = beside(method, state) if state.beside else []
     for place, readout in np.transpose(np.nonzero(mix > kernels.scores.NEGLIGIBLE)).tolist():
         if place < len(state.models):
             weights = method.weights(state.models[place], readout, _EVERY if centred else columns)
@@ -123,7 +127,7 @@ def mixture_of(method: Method, state: State, columns: Any = _EVERY) -> Mixture:
         group = max(at for at, (first, *_) in enumerate(others) if first <= place)
         first, own, held = others[group]
         model, anchor = held.models[place - first], anchor_of(state, _NONE, place, readout)
-        if isinstance(held.source, Ids):
+        if held.source.kind == "ids":
             parts.append((mix[place, readout], (model, readout, own.weights), anchor, group + 1))
             continue
         weights, less = held.source.centred(own.weights(model, readout, _EVERY))
@@ -132,7 +136,10 @@ def mixture_of(method: Method, state: State, columns: Any = _EVERY) -> Mixture:
     if len(parts) == 1 and not others:
         return Mixture(np.ascontiguousarray(parts[0][1]), parts[0][2])
     unit = max(parts, key=itemgetter(0))[2].unit
-    found: list[Any] = [np.zeros(state.width)[columns], *(_none_of(each.source) for *_, each in others)]
+    found: list[Any] = [
+        np.zeros(state.width)[columns],
+        *(_none_of(each.source) for *_, each in others),
+    ]
     middle = 0.0
     for share, weights, anchor, group in parts:
         factor = float(share) * unit / anchor.unit if len(parts) > 1 else 1.0
@@ -145,7 +152,7 @@ def mixture_of(method: Method, state: State, columns: Any = _EVERY) -> Mixture:
 
 
 def _none_of(source: Any) -> Any:
-    return Needed(source.width, ()) if isinstance(source, Ids) else np.zeros(source.width)
+    return Needed(source.width, ()) if source.kind == "ids" else np.zeros(source.width)
 
 
 def products(rows: Any, weights: Any) -> Floats:

@@ -8,7 +8,6 @@ from copy import deepcopy
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cbrank import kernels
@@ -74,7 +73,7 @@ class Tables(NamedTuple):
         width = max(1, encoder.width_)
         state = begin(method, width, seed, front, sparse=wide, shuffled=shuffled)
         keep_lines(method, state)
-        return method, state if many is None else with_ids(method, state, many)
+        return method, with_ids(method, state, many)
 
     def encode(self, rows: Table, state: State) -> Any:
         """Return rows as features."""
@@ -141,18 +140,6 @@ class Tables(NamedTuple):
             rows = waiting.rows.state() if len(waiting.rows) else {}
             arrays |= {f"rows.{name}": array for name, array in rows.items()}
         return arrays, {"encoder": facts, "waits": waiting is not None}
-
-
-def by_column(encoder: TableEncoder, weights: Floats, X: Any) -> Floats:
-    """Return what each column adds to the scores of rows of features."""
-    width = weights.size
-    if not encoder.width_:  # no column moves
-        return np.zeros((X.shape[0], encoder.n_features_in_))
-    entries = np.ones(width), (np.arange(width), encoder.owners_[:width])
-    share = sp.csr_array(entries, shape=(width, encoder.n_features_in_))
-    weighed = X.multiply(weights).tocsr() if sp.issparse(X) else X * weights
-    found = weighed @ share
-    return np.asarray(found.todense() if sp.issparse(found) else found)
 
 
 # Columns ------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import numpy as np
 from cbrank import kernels
 from cbrank.learning import memory, record
 from cbrank.learning.state import State, buffered_rows
-from cbrank.merging import buffers, gaussians, groups, learners
+from cbrank.merging import buffers, gaussians, learners
 from cbrank.merging.agreement import refuse_different
 
 if TYPE_CHECKING:
@@ -113,8 +113,10 @@ def _merged(parts: "Sequence[CBRanker]", start: "CBRanker | None") -> "CBRanker"
     whole = whole._replace(record=kept)
     if any(part.learned().beside for part in parts):
         method = parts[0].method()
-        begun = start.learned() if start else None
-        whole = groups.merged(whole, method, [part.learned() for part in parts], begun, weights)
+        from cbrank.merging import groups  # noqa: PLC0415 (only tables have such)
+
+        before = start.learned() if start else None
+        whole = groups.merged(whole, method, [part.learned() for part in parts], before, weights)
     found: CBRanker = parts[0].like(whole)
     return found
 

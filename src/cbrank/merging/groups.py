@@ -35,7 +35,10 @@ def merged(
         begun = None if known is None else group
         both = _merged(method.of_source(group.source), [each[0] for each in own], begun)
         about = record.Known(
-            *(np.average(array, axis=0, weights=weights) for array in zip(*(each[1] for each in own), strict=True))
+            *(
+                np.average(array, axis=0, weights=weights)
+                for array in zip(*(each[1] for each in own), strict=True)
+            )
         )
         weighs = float(np.average([each[2] for each in own], weights=weights))
         whole = leaves.with_group(whole, both, about, weighs)

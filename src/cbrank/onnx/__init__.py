@@ -61,7 +61,8 @@ def to_onnx(
     Columns that are left out, such as ids, are no inputs. A column with more categories than
     `max_categories` has a second input, ``"city: bucket"``: CRC-32 of the word's UTF-8 bytes, modulo
     32. It gives ``score`` and ``probability``, doubles, and ``label``, strings, each named with an
-    underscore more where a column has the name. Its metadata are ``columns`` (JSON: name, type,
+    underscore more where a column has the name. Trees are in it, in single floats that hold what they
+    decide by exactly. Its metadata are ``columns`` (JSON: name, type,
     kind and meaning of each input), ``left_out``, ``labels`` and ``version``; what to feed is also
     in the documentation of each input.
 

@@ -1,8 +1,8 @@
 """An AdditiveRanker as a graph, whose inputs are the columns of a table.
 
 Words look up what they add to the score. All numbers, and years and days of times, become features at
-once, which are multiplied with their weights. The sum of all that is the score before the intercept, from
-which a curve leads to the probability.
+once, which are multiplied with their weights. Trees get numbers, ranks of words and parts of times. The sum of
+all that is the score before the intercept, from which a curve leads to the probability.
 """
 
 import itertools
@@ -13,12 +13,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cbrank.features import forests
 from cbrank.features.curves import NumberColumn, Pieces
+from cbrank.features.forests import Forest
+from cbrank.features.ids import Ids
 from cbrank.features.table import GAP_WORDS, Words
 from cbrank.features.text import TextColumn
 from cbrank.features.times import LONGEST, PARTS, TimeColumn
 from cbrank.features.words import BUCKETS, WordColumn
+from cbrank.kernels.trees import NO_NODE
 from cbrank.onnx.graph import Graph, Port
+from cbrank.onnx.trees import score_of_trees
 from cbrank.rankers.additive import AdditiveRanker
 from cbrank.rankers.scorer import Calibration
 from cbrank.version import __version__
@@ -151,6 +156,14 @@ def _free(name: str, taken: set[str]) -> str:
     return name
 
 
+def _refuse_many(names: Sequence[str], ids: Ids) -> None:
+    columns = ", ".join(repr(names[at]) for at in ids.columns)
+    raise ValueError(
+        f"each of the many categories of column {columns} has a weight of its own, at a place that ONNX has no "
+        "standard operators to find: score by cbrank, or train with the column dropped."
+    )
+
+
 class _Additive(Graph):
     """The graph of a ranker."""
 
@@ -159,8 +172,17 @@ class _Additive(Graph):
         # The last feature, which place -1 finds, is none: the encoder may also be ahead of the weights.
         width = ranker.encoder_.width_
         self._weights = np.zeros(width + 1)
-        served = ranker.weights()[:width]
-        self._weights[: len(served)] = served
+        method, state = ranker._now()
+        served = ranker._served_of(method, state)
+        weights = served.weights[:width]
+        self._weights[: len(weights)] = weights
+        self._trees = list[tuple[Forest, Any]]()
+        for group, leaves in zip(state.beside, served.beside, strict=True):
+            if isinstance(group.source, Ids):
+                _refuse_many(ranker.encoder_.names(), group.source)
+            self._trees.append((group.source, leaves))
+        self._columns = dict[tuple[int, int], tuple[str, int]]()  # numbers: a matrix, and where
+        self._words = dict[int, tuple[str, list[int]]]()  # codes of words, and features of codes
         self._intercept = float(ranker.intercept_[0])
         self._calibration = ranker.calibration()
         self._parts = list[str]()  # what columns add to the score
@@ -169,6 +191,7 @@ class _Additive(Graph):
         """Add all nodes."""
         self._add_words(inputs)
         self._add_numbers(inputs)
+        self._add_trees(inputs)
         if not self._parts:
             self._parts = [self.add("Expand", 0.0, self.add("Shape", inputs[0].port.name))]
         raw = self.add("Sum", *self._parts)
@@ -197,6 +220,7 @@ class _Additive(Graph):
                 shared = self.add("Add", _bucket_of(name), np.array(2 + len(known.features)))
                 code = self.add("Where", self.add("Less", code, np.array(0)), shared, code)
             self._parts.append(self.add("Gather", self._weights[places], code))
+            self._words[known.owner] = code, places
 
     # Numbers and times ---------------------------------------------------------------------------
 
@@ -205,6 +229,8 @@ class _Additive(Graph):
         numbers = [column for column in inputs if isinstance(column.known, NumberColumn)]
         curves = [column.known for column in numbers]
         values = [self.add("Unsqueeze", column.port.name, np.array([1])) for column in numbers]
+        for curve, value in zip(curves, values, strict=True):
+            self._columns[curve.owner, forests.NUMBER] = value, 0
         if times:
             years, days, words = self._times(times)
             self._parts.append(words)
@@ -270,6 +296,11 @@ class _Additive(Graph):
         firsts = np.array([np.nan if each.first is None else each.first for each in known])
         since = self.add("Div", self.add("Sub", seconds, firsts), _DAY)
         days = self.add("Where", gaps, np.nan, since)
+        if self._trees:
+            parts = [self.add("Where", gaps, np.nan, part) for part in (month, weekday, hour)]
+            for part, values in enumerate([days, *parts], forests.DAYS):
+                for at, column in enumerate(known):
+                    self._columns[column.owner, part] = values, at
         return years, days, self._calendar(known, gaps, (month, weekday, hour))
 
     def _calendar(self, known: Sequence[TimeColumn], gaps: str, parts: Sequence[str]) -> str:
@@ -312,6 +343,29 @@ class _Additive(Graph):
 
     def _less(self, tensor: str, count: str, unit: float) -> str:
         return self.add("Sub", tensor, self.add("Mul", count, unit))
+
+    # Trees ---------------------------------------------------------------------------------------
+
+    def _add_trees(self, inputs: Sequence[Input]) -> None:
+        for forest, weights in self._trees:
+            used = np.unique(forest.column[forest.left != NO_NODE])
+            if used.size and weights.any():
+                values = [self._decided_by(forest, at, inputs[0]) for at in used.tolist()]
+                found = score_of_trees(self, forest, weights, used, self.side_by_side(values))
+                self._parts.append(found)
+
+    def _decided_by(self, forest: Forest, at: int, some: Input) -> str:
+        """Return the numbers of a column by which trees decide, as a matrix."""
+        owner, part = int(forest.columns.owner[at]), int(forest.columns.part[at])
+        if part == forests.WORD and owner in self._words:
+            code, places = self._words[owner]
+            ranks = forests.ranks_of(forest.columns.words, np.array(places))
+            return self.add("Unsqueeze", self.add("Gather", ranks, code), np.array([1]))
+        if (owner, part) in self._columns:
+            matrix, place = self._columns[owner, part]
+            return self.add("Gather", matrix, np.array([place]), axis=1)
+        rows = self.add("Shape", self.add("Unsqueeze", some.port.name, np.array([1])))
+        return self.add("Expand", np.nan, rows)  # it has become words since
 
     # Probabilities -------------------------------------------------------------------------------
 

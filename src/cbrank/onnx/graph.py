@@ -11,6 +11,7 @@ from cbrank.version import __version__
 # Of 2022: what runs ONNX at all knows these.
 _OPSETS = {"": 17, "ai.onnx.ml": 3}
 _IR_VERSION = 8
+_OF_ML = {"LabelEncoder", "TreeEnsembleRegressor"}
 
 
 class Port(NamedTuple):
@@ -42,7 +43,7 @@ class Graph:
         """Add a node; return the name of its output."""
         names = [value if isinstance(value, str) else self._constant(value) for value in inputs]
         output = output or self._new_name(operator)
-        domain = "ai.onnx.ml" if operator == "LabelEncoder" else ""
+        domain = "ai.onnx.ml" if operator in _OF_ML else ""
         self._nodes.append(
             self._helper.make_node(operator, names, [output], output, domain=domain, **attributes)
         )
@@ -68,7 +69,7 @@ class Graph:
         return name
 
     def cast(self, tensor: str, kind: str) -> str:
-        """Return a tensor as "double" or "int64"."""
+        """Return a tensor as "double", "float" or "int64"."""
         return self.add("Cast", tensor, to=self._type(kind))
 
     def code(self, words: str, codes: Mapping[str, int], other: int) -> str:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from cbrank import checks
 from cbrank.estimator import BaseEstimator
-from cbrank.learning import blocks, leaves, memory, record, served
+from cbrank.learning import blocks, memory, record, served
 from cbrank.learning import state as states
 from cbrank.learning.front import waits as states_wait
 from cbrank.learning.state import Batch, Cell, State
@@ -227,8 +227,12 @@ def get_state(ranker: Any) -> tuple[Arrays, Facts]:
     if state.front is not None:
         own, facts = state.front.taken_out(state)
         arrays |= own
-    own, beside = leaves.taken_out(state.beside)
-    arrays |= {f"beside.{name}": array for name, array in own.items()}
+    beside = list[Facts]()
+    if state.beside:
+        from cbrank.learning import leaves  # noqa: PLC0415 (only tables have such)
+
+        own, beside = leaves.taken_out(method(ranker), state.beside)
+        arrays |= {f"beside.{name}": array for name, array in own.items()}
     kept: Facts = {}
     if state.memory is not None:
         own, kept = memory.taken_out(state.memory, state.record.position)
@@ -318,6 +322,8 @@ def _put_beside(ranker: Any, arrays: Arrays, facts: list[Facts]) -> None:
     cell = ranker._learned
     if not facts and not arrays:
         return
+    from cbrank.learning import leaves  # noqa: PLC0415 (only tables have such)
+
     beside = list[Any]()
     encoder = cell.state.front.encoder
     for group, own in leaves.from_arrays(ranker._method(cell.state), arrays, facts, encoder):

@@ -68,7 +68,7 @@ class Reason(NamedTuple):
         return f"{self.phrase()} {self.contribution:+.3g}"
 
 
-def reasons_of(effects: Effects, table: Table, rows: Any, most: int) -> list[list[Reason]]:
+def reasons_of(effects: Effects, table: Table, most: int) -> list[list[Reason]]:
     """Return what moved the scores of rows most.
 
     Parameters
@@ -76,9 +76,7 @@ def reasons_of(effects: Effects, table: Table, rows: Any, most: int) -> list[lis
     effects : Effects
         What columns do to scores.
     table : Table
-        The rows, in columns as they were decided to be.
-    rows : ndarray or csr_array of shape (n_rows, n_features)
-        The same, encoded.
+        The rows.
     most : int
         How many terms to name for each row.
 
@@ -87,12 +85,13 @@ def reasons_of(effects: Effects, table: Table, rows: Any, most: int) -> list[lis
     list of list of Reason
         For each row the terms that add or take most, the largest first; none that adds nothing.
     """
-    cells = [_Cells(column) for column in table.columns]
+    cells = [_Cells(column) for column in effects.encoder.as_decided(table)]
+    rows = effects.encode(table)
     names = [_name(effects, term, table) for term in effects.terms]
     return [
         [
             Reason(
-                names[at], _value(effects, effects.terms[at], cells, rows, row), float(added[at])
+                names[at], _value(effects, effects.terms[at], cells, rows.X, row), float(added[at])
             )
             for at in largest(added, most)
         ]

@@ -77,7 +77,7 @@ def small_ranker(
         raise ValueError(f"its parameters make no ranker of {sizes[WIDTH]} features")
     parameters, small = first.get_params(deep=False), dict.fromkeys(sizes, _SMALL)
     if not isinstance(facts["beside"], list):
-        raise ValueError("it does not say which groups of learners it has")
+        raise ValueError("it does not say which groups of learners it has")  # noqa: TRY004
     kind = bool(facts["sparse"]), int(facts["learners"]), len(facts["beside"])
     ranker = _started(type(first), parameters, kind, classes, small)
     _refuse_misfits(arrays, ranker, _shapes(ranker, kind, sizes))

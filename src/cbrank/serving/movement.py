@@ -8,14 +8,16 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cbrank.rankers.effects import Curve, Effects, Term
 from cbrank.serving.drift import along
+
+if TYPE_CHECKING:
+    from cbrank.rankers.effects import Curve, Effects, Term
 
 Floats = NDArray[np.float64]
 
@@ -33,7 +35,7 @@ class Sight(NamedTuple):
     moment: float
     rows: int
     weights: Floats
-    effects: Effects | None  # of a ranker with curves
+    effects: "Effects | None"  # of a ranker with curves
 
     def weights_like(self, other: "Sight") -> Floats:
         """Return the weights of the features of a later moment; those to come were 0."""
@@ -51,10 +53,6 @@ class Typical(NamedTuple):
     def spread(self, values: Floats) -> Any:
         """Return the standard deviation of each column of values of the rows."""
         return np.sqrt(np.maximum(self.shares @ (values - self.shares @ values) ** 2, 0.0))
-
-    def spread_of_scores(self, weights: Floats) -> float:
-        """Return the standard deviation of scores."""
-        return float(self.spread(np.asarray(self.rows @ weights)))
 
     def spread_of_features(self) -> Floats:
         """Return the standard deviations of features."""
@@ -119,27 +117,28 @@ class Movement:
             self._earlier.append(sight)
         if before is None or before.rows >= sight.rows or not len(labels):
             return None
-        shares = (seen / np.maximum(np.bincount(labels, minlength=2), 1))[labels]
-        typical = Typical(rows, shares / shares.sum())
-        spreads = [typical.spread_of_scores(each.weights_like(sight)) for each in (sight, before)]
-        if not min(spreads) > 0.0:
-            return None
         if effects is None:
-            name = model.columns.feature_name
-            terms = _moved_weights(sight, before, typical, spreads, deviations, name)
+            shares = (seen / np.maximum(np.bincount(labels, minlength=2), 1))[labels]
+            typical = Typical(rows, shares / shares.sum())
+            terms = _moved_weights(sight, before, typical, deviations, model.columns.feature_name)
         else:
-            terms = self._moved_curves(sight, before, typical, spreads, ranker.encoder_)
+            terms = self._moved_curves(sight, before)
+        if terms is None:
+            return None
         return {"seconds": now - before.moment, "rows": sight.rows - before.rows, "terms": terms}
 
-    def _moved_curves(
-        self, now: Sight, before: Sight, typical: Typical, spreads: Sequence[float], encoder: Any
-    ) -> list[dict[str, Any]]:
+    def _moved_curves(self, now: Sight, before: Sight) -> list[dict[str, Any]] | None:
         assert now.effects is not None
         assert before.effects is not None
-        found, curves = _moved_terms(now.effects, before.effects, typical, spreads), {}
+        table = now.effects.sample
+        parts = [each.parts(each.encode(table)) for each in (now.effects, before.effects)]
+        spreads = [float(each.sum(axis=1).std()) for each in parts]
+        if not min(spreads) > 0.0:
+            return None
+        found, curves = _moved_terms(now.effects, before.effects, parts, spreads), {}
         with self._lock:  # the covariance is the model's own
             for term, _ in found:
-                if term.kind != "text":
+                if term.kind not in {"text", "id"}:
                     curves[term.name] = now.effects.curve(term.name)
         drawn = []
         for term, moved in found:
@@ -147,7 +146,7 @@ class Movement:
                 old = before.effects.curve(term.name) if _has(before.effects, term) else None
                 picture = _of_curve(term, curves[term.name], old, spreads)
             else:
-                picture = _of_features(term, now, before, spreads, encoder)
+                picture = _of_features(term, now, before, spreads)
             drawn.append({"name": _short(term.name), "moved": _rounded(moved), **picture})
         return drawn
 
@@ -171,11 +170,15 @@ def _moved_weights(
     now: Sight,
     before: Sight,
     typical: Typical,
-    spreads: Sequence[float],
     deviations: Floats | None,
     name: Callable[[int], str],
-) -> list[dict[str, Any]]:
+) -> list[dict[str, Any]] | None:
     """Return the weights that moved most, each times the spread of its feature."""
+    spreads = [
+        typical.spread(np.asarray(typical.rows @ each.weights_like(now))) for each in (now, before)
+    ]
+    if not min(spreads) > 0.0:
+        return None
     size = typical.spread_of_features()[: len(now.weights)]
     after, earlier = now.weights * size / spreads[0], before.weights_like(now) * size / spreads[1]
     moved, drawn = np.abs(after - earlier), []
@@ -196,26 +199,26 @@ def _moved_weights(
 
 
 def _moved_terms(
-    now: Effects, before: Effects, typical: Typical, spreads: Sequence[float]
-) -> list[tuple[Term, float]]:
+    now: "Effects", before: "Effects", both: Sequence[Floats], spreads: Sequence[float]
+) -> "list[tuple[Term, float]]":
     """Return the terms that moved most, and how far: the spread of what they add now and did not."""
-    parts = now.parts(typical.rows) / spreads[0]
+    parts = both[0] / spreads[0]
     places = {(term.name, term.kind): at for at, term in enumerate(now.terms)}
-    earlier = before.parts(typical.rows) / spreads[1]
+    earlier = both[1] / spreads[1]
     for at, term in enumerate(before.terms):
         if (place := places.get((term.name, term.kind))) is not None:
             parts[:, place] -= earlier[:, at]
-    moved = typical.spread(parts)
+    moved = parts.std(axis=0)
     order = np.argsort(-moved, kind="stable")[:_SHOWN].tolist()
     return [(now.terms[at], float(moved[at])) for at in order if moved[at] > 0.0]
 
 
-def _has(effects: Effects, term: Term) -> bool:
+def _has(effects: "Effects", term: "Term") -> bool:
     return any(other.name == term.name and other.kind == term.kind for other in effects.terms)
 
 
 def _of_curve(
-    term: Term, curve: Curve, old: Curve | None, spreads: Sequence[float]
+    term: "Term", curve: "Curve", old: "Curve | None", spreads: Sequence[float]
 ) -> dict[str, Any]:
     """Return a curve, or bars, of now and before at the same values."""
     after, deviation = curve.effect / spreads[0], curve.deviation / spreads[0]
@@ -252,13 +255,14 @@ def _of_curve(
 
 
 def _of_features(
-    term: Term, now: Sight, before: Sight, spreads: Sequence[float], encoder: Any
+    term: "Term", now: Sight, before: Sight, spreads: Sequence[float]
 ) -> dict[str, Any]:
     """Return bars of the features of a text that moved most."""
     after = now.weights[term.places] / spreads[0]
     earlier = before.weights_like(now)[term.places] / spreads[1]
     shown = np.sort(np.argsort(-np.abs(after - earlier), kind="stable")[:_MOST_BARS])
-    names = encoder.get_feature_names_out()
+    assert now.effects is not None
+    names = now.effects.encoder.get_feature_names_out()
     return {
         "kind": "bars",
         "errors": None,

@@ -255,7 +255,9 @@ class Model:
             self.ranker.set_params(kinds=self.columns.kinds_)
         classes = self.ranker.classes_ if begun else np.array([0, 1])
         if self.shuffled and not begun and self.takes_tables() and 0 < y.sum() < y.size:
-            self.ranker.fit(X, classes[y])  # which looks at more rows, and grows trees that all of them test
+            self.ranker.fit(
+                X, classes[y]
+            )  # which looks at more rows, and grows trees that all of them test
         elif self.again:
             self.ranker.learn_again(X, classes[y])
         elif self.shuffled:

@@ -16,7 +16,9 @@ from cbrank.streams.rows import CHUNK_BYTES
 Labelled = tuple[Any, NDArray[np.int64]]  # rows, dense or sparse or of a table, and their labels
 Arrays = dict[str, NDArray[Any]]
 
-AT_ONCE = 2**14  # rows that are given at a time once all are read; the first are learned as `fit` does
+AT_ONCE = (
+    2**14
+)  # rows that are given at a time once all are read; the first are learned as `fit` does
 
 _BUCKETS = 64  # at a level: two levels of them hold 128 GiB
 _IN_MEMORY = 2**19  # bytes of a bucket from which on it is a file: those in memory take 32 MiB
