@@ -18,6 +18,7 @@ READING_ORDER = [
     "plot_algorithm.py",
     "plot_baselines.py",
     "plot_weights.py",
+    "plot_selection.py",
     "plot_active_learning.py",
     "plot_abstaining.py",
     "plot_forgetting.py",

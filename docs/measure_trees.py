@@ -11,6 +11,7 @@ import os
 import sys
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -79,10 +80,11 @@ def ranked(method, X, y, X_test, seed):
     if method.startswith("curves"):
         trees = "auto" if "trees" in method else 0
         return AdditiveRanker(trees=trees, random_state=seed).fit(X, y).decision_function(X_test)
-    both: pd.DataFrame = pd.concat([X, X_test])
+    both: Any = pd.concat([X, X_test])
     both.columns = [f"x{at}" for at in range(both.shape[1])]
     words = [name for name in both if not pd.api.types.is_numeric_dtype(both[name])]
     both[words] = both[words].astype("category")
+    model: Any
     if method == "LightGBM":
         from lightgbm import LGBMClassifier  # noqa: PLC0415
 

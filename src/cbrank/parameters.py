@@ -416,6 +416,25 @@ CBR: Table = (
     *common("C", "the shuffling and of the reservoir"),
 )
 
+# Of CBRanker and CBRankerCV.
+SELECTION: Table = (
+    Parameter(
+        "max_features",
+        (COUNT, None),
+        None,
+        "Most weights that are not zero. Learners keep eight times as many features, 4,096 at the least, by which memory is bounded "
+        "however many columns there are, and serve the strongest. It needs a diagonal covariance.",
+    ),
+    Parameter(
+        "selection",
+        ("evidence", "weight", "confidence"),
+        "evidence",
+        "By what features are selected: the size of their weight in units of its standard deviation, its size "
+        "alone, or its precision alone.",
+    ),
+)
+LINEAR: Table = (*CBR, *SELECTION)
+
 # AdditiveRanker -----------------------------------------------------------------------------------
 
 _WIDE_COVARIANCE = Parameter(

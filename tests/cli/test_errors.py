@@ -59,8 +59,8 @@ TABLE = ("table.csv", "--label", "clicked")
             "name it in --categorical, as onehot or hash:BITS, else in --drop.",
         ),
         (
-            [*TABLE, "--categorical", "city=onehot", "--max-features", "2"],
-            "wider than --max-features 2; hash it, by hash:BITS in --categorical.",
+            [*TABLE, "--categorical", "city=onehot", "--max-width", "2"],
+            "wider than --max-width 2; hash it, by hash:BITS in --categorical.",
         ),
         (["zero.svm"], "If indices start at 0 here, give --zero-based."),
         (["one.svm"], "say which label is the positive one by --positive."),

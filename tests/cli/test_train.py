@@ -18,7 +18,7 @@ import cbrank
 from cbrank.cli import main, train
 from cbrank.cli.options import parameter_options
 from cbrank.cli.progress import Pace, TextReporter
-from cbrank.parameters import CBR, FLAG, POSITIVE, Number, Other, Parameter
+from cbrank.parameters import FLAG, LINEAR, POSITIVE, Number, Other, Parameter
 from cbrank.streams import Columns, open_stream
 from cbrank.training import Every, Model, Run
 from cbrank.training.file_lock import lock_file
@@ -312,8 +312,8 @@ def test_a_full_covariance_of_too_many_features_says_how_large_it_would_be(here)
             ],
             "2 times",
         ),
-        (["train", "rows.svm", "-o", "m", "--max-features", "2147483648"], "1<=x<=2147483647"),
-        (["train", "rows.svm", "-o", "m", "--max-features", f"{10**30}"], "1<=x<=2147483647"),
+        (["train", "rows.svm", "-o", "m", "--max-width", "2147483648"], "1<=x<=2147483647"),
+        (["train", "rows.svm", "-o", "m", "--max-width", f"{10**30}"], "1<=x<=2147483647"),
         (["update", "m"], "Missing argument 'DATA...'"),
     ],
 )
@@ -566,8 +566,8 @@ def test_the_options_are_those_of_the_table():
         "shuffle"
     }  # of `fit`, not of files
     own = [name for name in options if name in taken]
-    assert own == [parameter.name for parameter in CBR if parameter.is_option]
-    for name, parameter in ((p.name, p) for p in CBR if p.is_option):
+    assert own == [parameter.name for parameter in LINEAR if parameter.is_option]
+    for name, parameter in ((p.name, p) for p in LINEAR if p.is_option):
         text, _, default = options[name].help.partition("  [default: ")
         assert text == parameter.help
         expected = "" if parameter.default is None else str(parameter.default)

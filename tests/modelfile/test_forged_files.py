@@ -150,7 +150,7 @@ COLUMNS: dict[str, list[Any]] = {
     "positive": [1, [], "+1.0", " yes"],
     "negative": [{}, 0.5],
     "zero_based": [None, 1, "no"],
-    "max_features": [0, -1, 2**31, 1.5, None, "9", True],
+    "max_width": [0, -1, 2**31, 1.5, None, "9", True],
     "width": [0, 3, 5, -1, 2**24, 1.0, None],
     "sparse": [True, None, 0, "no"],
 }

@@ -121,8 +121,8 @@ def test_a_second_pass_learns_and_tests_nothing(name, german):
         np.testing.assert_array_equal(
             array, getattr(twice._learned.state.record, field), err_msg=field
         )
-    if "auto" in name:
-        return  # whose columns have the scales of other rows in a stream: see test_pool.py
+    if "auto" in name or "selected" in name:
+        return  # whose columns have other scales in a stream, or are no more selected from: see test_pool.py
     learner = clone(begun).partial_fit(X, y).partial_fit(X, y)
     bounds = slice(kernels.buffers.LOWER, None)  # which blocks of tested rows decide
     for each in (twice, learner):

@@ -130,13 +130,13 @@ def test_one_bad_index_cannot_make_rows_of_gigabytes():
     chunks, stream = read(data, Columns(), on_error="skip")
     assert chunks[0].X.shape == (2, 2**24)
     assert stream.position.errors == 1
-    columns = stored(Columns(max_features=2**25))
+    columns = stored(Columns(max_width=2**25))
     assert read(data, columns)[0][0].X.shape == (3, 2**24 + 1)
 
 
 def test_endless_categories_are_refused():
-    columns = Columns("y", categorical={"city": "onehot"}, max_features=3, drop=["id"])
-    with pytest.raises(ValueError, match=r"column 'city' has so many categories.*max_features=3"):
+    columns = Columns("y", categorical={"city": "onehot"}, max_width=3, drop=["id"])
+    with pytest.raises(ValueError, match=r"column 'city' has so many categories.*max_width=3"):
         read(TRAIN, columns)
 
 
@@ -262,8 +262,8 @@ def test_categorical_columns_may_be_told_by_number():
 
 @pytest.mark.parametrize("wide", [0, -1, 2**31, 2**32, 10**12, 10**30])
 def test_rows_cannot_be_wider_than_an_index_can_tell(wide):
-    with pytest.raises(ValueError, match=r"max_features must lie between 1 and 2\^31 - 1, got "):
-        Columns(max_features=wide)
+    with pytest.raises(ValueError, match=r"max_width must lie between 1 and 2\^31 - 1, got "):
+        Columns(max_width=wide)
 
 
 def test_hashed_columns_cannot_be_wider_either():
@@ -283,8 +283,8 @@ INDICES = [2**31, 2**31 + 1, 2**32, 2**32 + 1, 2**53 + 1, 2**63, 2**64 + 1, 10**
 def test_an_index_of_any_length_is_malformed_and_never_another_one(index, widest):
     data = b"0 1:1\n1 2:1\n1 1:5 %d:1\n0 %d:1\n" % (index, index)
     with pytest.raises(ValueError, match=rf"line 3, column 7: .* is not between 1 and {widest}"):
-        read(data, Columns(max_features=widest))
-    chunks, stream = read(data, Columns(max_features=widest), on_error="skip")
+        read(data, Columns(max_width=widest))
+    chunks, stream = read(data, Columns(max_width=widest), on_error="skip")
     assert chunks[0].X.toarray().tolist() == [[1, 0], [0, 1]]
     assert stream.position.errors == 2
     scoring = Columns()

@@ -48,7 +48,12 @@ CBR = {name: ranker for name, ranker in REGISTERED.items() if type(ranker) is CB
         C=0.0625, covariance="diagonal", diagonal_update="drop", policy="reservoir"
     ),
 }
-RANKERS = REGISTERED | CBR
+# Of the 24 columns of german a working set of 16, of which 2 are served.
+SELECTED = {
+    "selected": CBRanker(C=0.0625, covariance="diagonal", max_features=2),
+    "selected-auto": CBRanker(covariance="diagonal", max_features=2, selection="weight"),
+}
+RANKERS = REGISTERED | CBR | SELECTED
 SPARSE = [name for name, ranker in RANKERS.items() if not ranker.takes_dense_rows()]
 
 

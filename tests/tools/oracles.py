@@ -202,6 +202,7 @@ def run_cbr(
     dtype: type,
     forgetting: float = 0.0,
     forget: Callable[[float], None] | None = None,
+    after_row: Callable[[int], None] | None = None,
 ) -> SimpleNamespace:
     """Run Algorithm 1; `pair(z, sign, C_t)` updates `mu` in place and says whether it fired.
 
@@ -231,6 +232,8 @@ def run_cbr(
         if forget and sum(counts) % every == 0:
             forget((1 - forgetting) ** every)
             averaged = min(averaged, math.floor(4 / forgetting))
+        if after_row:
+            after_row(sum(counts))
     return SimpleNamespace(
         mu=mu,
         average=average,
@@ -304,8 +307,12 @@ def cbr_diagonal(
     state: int = 1,
     dtype: type = np.float64,
     forgetting: float = 0.0,
+    select: Callable[[int, np.ndarray, np.ndarray, np.ndarray], np.ndarray] | None = None,
 ) -> SimpleNamespace:
-    """CBR-diag: Proposition 2 to the letter ("paper"), or the "precision" or "drop" form."""
+    """CBR-diag: Proposition 2 to the letter ("paper"), or the "precision" or "drop" form.
+
+    `select(rows, mu, average, G)` says after each row which features return to the prior.
+    """
     if form not in ("paper", "precision", "drop"):
         raise ValueError(f"unknown form {form!r}")
     kind = np.dtype(dtype).type
@@ -338,9 +345,14 @@ def cbr_diagonal(
     def forget(kept: float) -> None:
         G[:] = kept * G + (1 - kept)
 
-    buffer = buffer_of(buffer_size, policy, state)
+    def cut(rows: int) -> None:
+        assert select is not None
+        lost = select(rows, mu, average, G)
+        mu[lost], average[lost], G[lost] = 0, 0, 1
+
+    buffer, after_row = buffer_of(buffer_size, policy, state), cut if select else None
     result = run_cbr(
-        X, y, C, mu, average, pair, buffer, weights, balanced, dtype, forgetting, forget
+        X, y, C, mu, average, pair, buffer, weights, balanced, dtype, forgetting, forget, after_row
     )
     result.G = G
     return result

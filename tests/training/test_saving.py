@@ -148,10 +148,10 @@ def test_a_ranker_that_cannot_be_saved_is_refused_after_the_first_chunk(tmp_path
 
 def test_columns_are_told_in_plain_types():
     drop: list[Any] = [np.int64(1), 2]
-    columns = Columns(np.str_("y"), drop=drop, id=np.int32(3), max_features=np.int64(9))
+    columns = Columns(np.str_("y"), drop=drop, id=np.int32(3), max_width=np.int64(9))
     arrays, facts = columns.get_state()
     again = Columns.from_state(arrays, json.loads(json.dumps(facts)))
-    assert (again.label, again.drop, again.id, again.max_features) == ("y", [1, 2], 3, 9)
+    assert (again.label, again.drop, again.id, again.max_width) == ("y", [1, 2], 3, 9)
     for odd in ({"label": 0}, {"id": 1.5}, {"drop": [True]}, {"label": b"y"}):
         with pytest.raises(ValueError, match="must be a column's name, or its number from 1 on"):
             Columns(**odd)

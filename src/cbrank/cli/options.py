@@ -412,14 +412,14 @@ columns = together(
     ),
     click.option("--zero-based", is_flag=True, help="The indices of svmlight text start at 0."),
     click.option(
-        "--max-features",
+        "--max-width",
         type=click.IntRange(1, MOST),
         default=2**24,
         show_default=True,
         help="How wide rows may become.",
     ),
 )
-COLUMNS = ("label", "positive", "drop", "id", "categorical", "zero_based", "max_features")
+COLUMNS = ("label", "positive", "drop", "id", "categorical", "zero_based", "max_width")
 TABLES = ("kinds", "na")  # of tables as they come
 
 

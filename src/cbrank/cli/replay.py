@@ -12,8 +12,8 @@ from cbrank.cli.files import as_json as in_json
 from cbrank.cli.files import check_outputs
 from cbrank.cli.options import AS_JSON, QUIET, parameter_options
 from cbrank.cli.results import result_of
-from cbrank.cli.train import LEARNER, SHAPES
-from cbrank.parameters import CBR, OF_TABLES
+from cbrank.cli.train import LEARNER, OF_LINES, SHAPES
+from cbrank.parameters import LINEAR, OF_TABLES
 
 if TYPE_CHECKING:
     from cbrank.training import Model
@@ -38,7 +38,7 @@ _OF_TABLES = {parameter.name for parameter in OF_TABLES}
     type=click.Choice([*SHAPES]),
     help="Learn anew, with effects of this shape; see cbrank train.",
 )
-@parameter_options((*OF_TABLES, *CBR))
+@parameter_options((*OF_TABLES, *LINEAR))
 @AS_JSON
 @QUIET
 def command(
@@ -86,10 +86,11 @@ def _like(model: "Model", shape: str, given: dict[str, Any]) -> "Model":
     from cbrank.streams import StreamScaler  # noqa: PLC0415
     from cbrank.training import Model  # noqa: PLC0415
 
+    others = OF_LINES if model.takes_tables() else _OF_TABLES
+    given = {name: value for name, value in given.items() if name not in others}
     if model.takes_tables():
         return Model(AdditiveRanker(**SHAPES[shape] | given, random_state=0), None, model.columns)
     scaler = None if model.scaler is None else StreamScaler(model.scaler.kind)
-    given = {name: value for name, value in given.items() if name not in _OF_TABLES}
     return Model(CBRanker(**given, random_state=0), scaler, model.columns)
 
 

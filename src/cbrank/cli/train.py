@@ -19,12 +19,13 @@ from cbrank.cli.options import (
     reading,
     scheduler,
 )
-from cbrank.parameters import CBR, OF_TABLES
+from cbrank.parameters import LINEAR, OF_TABLES, SELECTION
 
 if TYPE_CHECKING:
     from cbrank.training import Model
 
-LEARNER = tuple(parameter.name for parameter in (*OF_TABLES, *CBR) if parameter.is_option)
+LEARNER = tuple(parameter.name for parameter in (*OF_TABLES, *LINEAR) if parameter.is_option)
+OF_LINES = tuple(parameter.name for parameter in SELECTION)
 SHAPES: dict[str, dict[str, Any]] = {
     "auto": {},
     "linear": {"pieces": 1, "trees": 0},
@@ -51,7 +52,7 @@ _FLAGS = {"kinds": "--as", "column_file": "--columns"}
     show_default=True,
     help="Of effects in a table: straight lines, curves, trees beside straight lines, or trees beside curves, which is auto.",
 )
-@parameter_options((*OF_TABLES, *CBR))
+@parameter_options((*OF_TABLES, *LINEAR))
 @click.option(
     "--scale",
     type=click.Choice(["standard", "unit", "maxabs", "none"]),
@@ -88,6 +89,7 @@ def command(output: Path, **options: Any) -> None:
     cbrank train 'day*.csv.gz' --label clicked --positive yes -o clicks.model
     cbrank train big.svm.zst --covariance diagonal -o big.model \\
         --checkpoint big.ckpt --every 10m --resume
+    cbrank train big.svm.zst --covariance diagonal --max-features 1000 -o few.model
     cbrank train 'day*.svm.gz' --scheduler tcp://10.0.0.1:8786 -o days.model
 
     With --scale or --categorical a table is read as plain numbers and categories, as svmlight text
@@ -128,6 +130,12 @@ def command(output: Path, **options: Any) -> None:
 def _refuse_idle(options: dict[str, Any], as_it_comes: bool) -> None:
     """Refuse options that would do nothing."""
     if as_it_comes:
+        given = [name for name in OF_LINES if options[name] is not None]
+        if given:
+            raise click.UsageError(
+                f"--{given[0].replace('_', '-')}: for svmlight text, and for tables with --scale or "
+                "--categorical."
+            )
         return
     idle = [name for name in ("pieces", "trees", "max_categories") if options[name] is not None]
     idle += [name for name in ("kinds", "column_file", "na", "strict") if options[name]]

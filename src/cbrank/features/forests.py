@@ -95,8 +95,6 @@ class Columns(NamedTuple):
 class Forest(NamedTuple):
     """Trees, as arrays of nodes (see ``kernels.trees``)."""
 
-    kind = "leaves"
-
     columns: Columns
     column: NDArray[np.int32]
     threshold: Floats
@@ -106,6 +104,11 @@ class Forest(NamedTuple):
     cover: Floats
     roots: NDArray[np.int32]
     share: float  # of a leaf, for rows that none of the trees was grown from
+
+    @property
+    def kind(self) -> str:
+        """How its features are learned: the field of a method."""
+        return "leaves"
 
     @property
     def width(self) -> int:

@@ -32,10 +32,13 @@ _LEAST_AGAIN = (
 class Ids(NamedTuple):
     """Columns whose categories have places in a table."""
 
-    kind = "ids"
-
     columns: Places
     others: int  # features of the encoder
+
+    @property
+    def kind(self) -> str:
+        """How its features are learned: the field of a method."""
+        return "ids"
 
     @property
     def width(self) -> int:

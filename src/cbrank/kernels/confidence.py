@@ -122,6 +122,7 @@ class Parameters(NamedTuple):
     reservoir: bool
     balanced: bool
     widest: float  # largest deviation of a score that one column may cause: WIDEST, or infinite
+    selects: bool = False  # whether only features with a held weight are served
 
 
 @jit

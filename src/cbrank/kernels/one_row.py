@@ -235,6 +235,7 @@ def _teach(table, place, X, label, settings, copied):
         settings[RESERVOIR] != 0.0,
         settings[BALANCED] != 0.0,
         settings[BOUND],
+        False,
     )
     updates, weight = model.tally[UPDATES], settings[WEIGHTS + label]
     _learn_row(X[0], label, weight, copied, learner, parameters, pending, reaches)

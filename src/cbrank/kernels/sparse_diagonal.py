@@ -90,24 +90,36 @@ class _Other(NamedTuple):
 
 
 @jit
-def _take(features, indices, values, x, held):
+def _is_any(held):
+    """Say whether any weight is held."""
+    most = 0.0
+    for i in range(held.size):
+        most = max(most, abs(held[i]))
+    return most > 0.0
+
+
+@jit
+def _take(features, indices, values, x, held, selects):
     """Copy the numbers of the features of a new row into `x`, and write down their places.
 
-    Return the scores of the row by lag and by the held weights, and whether no value is negative.
+    Return the scores of the row by mean and by lag, if it `selects` of features with a held weight only, that by
+    the held weights, and whether no value is negative.
     """
-    more, tested = 0.0, 0.0
+    score, more, tested = 0.0, 0.0, 0.0
     below = 0.0  # a sum, not a flag: no branch, so the loop vectorises
     for k in range(indices.size):
         i = np.uint32(indices[k])
         x.mu[k] = x.first[k] = features[i, MU]
         x.variance[k] = features[i, VARIANCE]
         features[i, PLACE] = k + 1
-        more += features[i, LAG] * values[k]
+        if not selects or held[i] != 0.0:
+            score += x.mu[k] * values[k]
+            more += features[i, LAG] * values[k]
         tested += held[i] * values[k]
     for k in range(indices.size):
         x.z[k] = values[k]
         below += abs(values[k]) - values[k]
-    return more, tested, below == 0.0
+    return score, more, tested, below == 0.0
 
 
 @jit
@@ -406,6 +418,7 @@ def learn(X, labels, weights, order, buffer, model, parameters, trail):
     x = _Row(np.empty(room), np.empty(room), np.empty(room), np.empty(room))
     b = _Other(np.empty(room), np.empty(room), np.empty(room, np.int32))
     drift, form, at = np.zeros(3), parameters.form, 0
+    selects = parameters.selects and _is_any(trail.held)
     for row in order:
         if weights[row] > 0.0:
             label, begin, end = labels[row], X.indptr[row], X.indptr[row + 1]
@@ -415,9 +428,9 @@ def learn(X, labels, weights, order, buffer, model, parameters, trail):
             shift = shift_of(C, form)
             if not known.ready[1 - label]:
                 _look_at_all(features, buffer, 1 - label, known, shift, drift)
-            more, tested, positive = _take(features, indices, values, x, trail.held)
+            said, more, tested, positive = _take(features, indices, values, x, trail.held, selects)
+            note_both(trail, at, label, said, more, per_lag_of(model.tally), tested)
             score, square, total = _weigh(x, values, shift)
-            note_both(trail, at, label, score, more, per_lag_of(model.tally), tested)
             at += 1
             score, square, total = _sweep(
                 indices, values, label, C, score, square, total, positive,

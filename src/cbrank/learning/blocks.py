@@ -113,7 +113,7 @@ def _learn(cell: Cell, method: Method, batch: Batch, tested: bool) -> None:
     with kernels.threads.one_thread if shared else contextlib.nullcontext():
         if not rows_left(cell.state):  # an interrupt came just before the block ended
             end_block(cell, method)
-        for block in _blocks(cell, batch, tested):
+        for block in _blocks(cell, method, batch, tested):
             begin, size = 0, block[0].order.size
             while begin < size:
                 end = begin + (rows_left(cell.state) if tested else record.LONGEST)
@@ -142,10 +142,11 @@ def rows_left(state: State) -> int:
 # Rows as kernels take them --------------------------------------------------------------------------
 
 
-def _blocks(cell: Cell, batch: Batch, tested: bool) -> Iterator[list[Batch]]:
+def _blocks(cell: Cell, method: Method, batch: Batch, tested: bool) -> Iterator[list[Batch]]:
     """Yield rows as kernels take them, for each group of learners; those that become dense or features, a block at a time."""
     state, plain = cell.state, isinstance(batch.X, np.ndarray | Table)
     forgotten = state.front is None and state.memory is None
+    selects = hasattr(state.front, "admitting")
     if forgotten and (state.sparse or plain):
         yield [for_kernel(cell, batch)]
         return
@@ -156,6 +157,9 @@ def _blocks(cell: Cell, batch: Batch, tested: bool) -> Iterator[list[Batch]]:
             room = min(room, rows_left(cell.state) if tested else record.LONGEST)
         places = every[begin : begin + room]
         rows = some(batch.X, places)
+        # Further passes learn the features that the first has kept.
+        if tested and selects:
+            cell.state = cell.state.front.admitting(method, cell.state, rows)
         X = features_of(cell.state, rows)
         if tested:
             cell.state = _keeping(cell.state, rows, batch.labels[places], batch.weights[places])
@@ -172,7 +176,7 @@ def _keeping(state: State, rows: Any, labels: Any, weights: Any) -> State:
     """Return a state that keeps some more rows of the block, which are about to be learned."""
     if state.memory is None:
         return state
-    if state.sparse and state.front is None:
+    if state.sparse and not isinstance(rows, Table):
         rows = sp.csr_array(rows)
     elif sp.issparse(rows):
         rows = rows.toarray()
@@ -425,6 +429,8 @@ def end_block(cell: Cell, method: Method) -> None:
         if state.front is not None and rows is not None:
             state = state.front.end_block(method, state, rows.X)
         state = state._replace(memory=memory.after_block(state.record.position))
+    if state.selects:
+        state = state.front.end_block(method, state)
     known = state.record
     if state.beside:
         known = record.blended(known, served.shares_of(method, state))

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbrank.learning.pool import Learner
+from cbrank.learning.selection import Selection
 
 State = Any  # a `cbrank.learning.state.State`, which is made by a method
 Floats = NDArray[np.float64]
@@ -77,6 +78,8 @@ class Method:
         How many trees are grown where their number was asked for.
     grows : bool
         Whether trees are grown as rows come.
+    selection : Selection, optional
+        Which weights are served, if not all.
     """
 
     new_model: Callable[[int, bool], Any]
@@ -99,6 +102,7 @@ class Method:
     ids: "Method | None" = None
     trees: int | None = None
     grows: bool = True
+    selection: Selection | None = None
 
     @property
     def shape(self) -> tuple[int, int]:

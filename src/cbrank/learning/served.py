@@ -115,6 +115,22 @@ def leaders_of(method: Method, state: State) -> list[tuple[Any, float]]:
 
 
 def mixture_of(method: Method, state: State, columns: Any = _EVERY) -> Mixture:
+    """Return what is served, in some columns: the mixture of readouts, of the selected features."""
+    if method.selection is None:
+        return whole_mixture_of(method, state, columns)
+    whole = whole_mixture_of(method, state)
+    weights = method.selection.cut(whole.weights, precisions_of(method, state))
+    return whole._replace(weights=np.ascontiguousarray(weights[columns]))
+
+
+def precisions_of(method: Method, state: State) -> Floats:
+    """Return the precision of each feature: the mean of the learners', by their weight in what is served."""
+    shares = mix_of(method, state).sum(axis=1)
+    parts = [share / model.variances for share, model in zip(shares, state.models, strict=True)]
+    return np.sum(parts, axis=0)  # type: ignore[no-any-return]
+
+
+def whole_mixture_of(method: Method, state: State, columns: Any = _EVERY) -> Mixture:
     """Return the mixture of readouts in the unit of the one that weighs most, in some columns."""
     mix, centred, parts = mix_of(method, state), bool(state.record.origin.size), []
     others = beside(method, state) if state.beside else []

@@ -48,6 +48,16 @@ class State(NamedTuple):
         """Number of features."""
         return int(self.record.held.size)
 
+    @property
+    def columns(self) -> int:
+        """Number of columns of rows, where features are selected from them; else of features."""
+        return int(self.front.n_columns) if self.selects else self.width
+
+    @property
+    def selects(self) -> bool:
+        """Whether only some columns of rows have features (``slots``)."""
+        return hasattr(self.front, "n_columns")
+
 
 class Cell:
     """Where a ranker keeps its state, which is replaced and never changed but for the numbers in its arrays."""
@@ -68,7 +78,9 @@ def begin(
     method: Method, n_features: int, seed: int, front: Any, *, sparse: bool, shuffled: bool
 ) -> State:
     """Return the state before the first row."""
-    kept, sparse = method.rows_kept(n_features), sparse and not method.needs_matrix
+    selects = hasattr(front, "n_columns")
+    kept = method.rows_kept(front.n_columns if selects else n_features)
+    sparse = (sparse or selects) and not method.needs_matrix
     means = method.needs_matrix
     if sparse:
         buffer: Any = kernels.buffers.empty_sparse(*kept, seed)

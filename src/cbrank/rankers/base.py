@@ -172,7 +172,7 @@ class Ranker(Scorer, metaclass=ABCMeta):
         seen = np.bincount(positive, minlength=2)
         found = intercept_of_fit(
             now,
-            self._served_of(method, now).anchor,
+            self._anchor(method, now),
             (positive, scores, weights[kept]),
             self._costs(seen),
             self.operating_point == "balanced",

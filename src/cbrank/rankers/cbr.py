@@ -1,10 +1,12 @@
 """Confidence-weighted bipartite ranking."""
 
 import math
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
@@ -14,8 +16,10 @@ from cbrank.learning.front import Scales, scales_from, unscaled
 from cbrank.learning.method import Kernels, Method
 from cbrank.learning.pool import OF_LINES, OF_LINES_DIAGONAL, Learner
 from cbrank.learning.room import refuse_if_too_large
+from cbrank.learning.selection import Selection
+from cbrank.learning.slots import Slots, no_slots, slots_from
 from cbrank.learning.state import State
-from cbrank.parameters import BUFFER_SIZES, CBR, Table, buffer_size_after, room_for
+from cbrank.parameters import BUFFER_SIZES, LINEAR, Table, buffer_size_after, room_for
 from cbrank.rankers import gaussian, single
 from cbrank.rankers.base import Ranker
 
@@ -64,7 +68,8 @@ class CBRanker(Ranker):
     0.82
     """
 
-    PARAMETERS: ClassVar[Table] = CBR
+    PARAMETERS: ClassVar[Table] = LINEAR
+    SHAPE: ClassVar[tuple[str, ...]] = (*Ranker.SHAPE, "max_features")
     # Rows of each class with buffer_size "auto", at first and after 1,024 rows.
     MOST_KEPT: ClassVar[tuple[int, int]] = BUFFER_SIZES[0][-1], BUFFER_SIZES[1][-1]
 
@@ -85,6 +90,8 @@ class CBRanker(Ranker):
         shuffle: bool = True,
         n_passes: int = 1,
         random_state: Any = None,
+        max_features: int | None = None,
+        selection: Literal["evidence", "weight", "confidence"] = "evidence",
     ) -> None:
         self.C = C
         self.eta = eta
@@ -100,6 +107,8 @@ class CBRanker(Ranker):
         self.shuffle = shuffle
         self.n_passes = n_passes
         self.random_state = random_state
+        self.max_features = max_features
+        self.selection = selection
 
     @staticmethod
     def paper(
@@ -147,15 +156,31 @@ class CBRanker(Ranker):
     def _method(self, state: State | None = None, *, fits: bool = False) -> Method:
         full = self.takes_dense_rows()
         pool = (OF_LINES if full else OF_LINES_DIAGONAL) if self._is_pool(state) else None
-        return method_of(self, pool, full=full, balanced=self._balances(fits))
+        method = method_of(self, pool, full=full, balanced=self._balances(fits))
+        if self.max_features is None:
+            return method
+        if full:
+            raise ValueError(
+                '`max_features` needs a diagonal covariance: give `covariance="diagonal"`.'
+            )
+        selects = state is not None and self.max_features < state.columns
+        parameters = tuple(each._replace(selects=selects) for each in method.parameters)
+        selection = Selection(self.max_features, self.selection)
+        return replace(method, parameters=parameters, selection=selection)
 
-    def _front(self, X: Any) -> Scales | None:
+    def _front(self, X: Any) -> Scales | Slots | None:
+        if self.max_features is not None and (sp.issparse(X) or self.max_features < X.shape[1]):
+            return no_slots(X.shape[1])
         scaled = self.C == "auto" and self.takes_dense_rows()
         return unscaled(X.shape[1]) if scaled else None
 
-    def _front_of(self, parts: Any, facts: Any, n_features: int) -> Scales | None:
+    def _front_of(self, parts: Any, facts: Any, n_features: int) -> Scales | Slots | None:
         """Return the front of a saved state."""
         began = self._shape  # parameters may have changed since
+        if began["max_features"] is not None and self._learned.state.sparse:
+            front = slots_from(parts["front"], facts, n_features)
+            self.n_features_in_ = front.n_columns
+            return front
         if began.get("C") != "auto" or began["covariance"] != "full":
             super()._front_of(parts, facts, n_features)
             return None
@@ -168,7 +193,7 @@ class CBRanker(Ranker):
     learn_at_once, say_at_once = single.learn, single.say
     decision_function, preference_proba = gaussian.decision_function, gaussian.preference_proba
     _std = gaussian.deviations
-    together = gaussian.together
+    together, get_support = gaussian.together, gaussian.get_support
     covariance_ = property(gaussian.covariance)
     C_, forgetting_ = property(gaussian.C), property(gaussian.forgetting)
     n_pairs_, n_updates_ = property(gaussian.n_pairs), property(gaussian.n_updates)
@@ -270,7 +295,7 @@ def buffer_after(ranker: Any, method: Method, state: State) -> Any:
     steady = shuffled or (method.pool and leads.forgetting == 0.0 and ranker.forgetting == "auto")
     wanted = buffer_size_after(int(seen.sum()), int(seen.min()), weights, steady=steady)
     later = int(seen.sum()) >= BUFFER_SIZES[1][0]
-    kept = min(wanted, rows_kept(ranker, method.pool, state.width)[0], ranker.MOST_KEPT[later])
+    kept = min(wanted, rows_kept(ranker, method.pool, state.columns)[0], ranker.MOST_KEPT[later])
     plain = not method.pool or reservoir or shuffled
-    room = kept if plain else room_for(kept, state.width)
+    room = kept if plain else room_for(kept, state.columns)
     return kernels.buffers.with_room(state.buffer, kept, room, reservoir=reservoir)

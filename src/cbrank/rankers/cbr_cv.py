@@ -17,9 +17,9 @@ from threadpoolctl import threadpool_limits
 
 from cbrank.metrics.roc import auc_of
 from cbrank.parameters import (
-    CBR,
     COUNT,
     FLAG,
+    LINEAR,
     Number,
     Other,
     Parameter,
@@ -67,7 +67,7 @@ _SEARCH: Table = (
         "learned, and `partial_fit` starts a stream with `C_`.",
     ),
 )
-_SHARED = tuple(parameter for parameter in CBR if parameter.name not in {"C", "horizon"})
+_SHARED = tuple(parameter for parameter in LINEAR if parameter.name not in {"C", "horizon"})
 
 
 class _Fold(NamedTuple):

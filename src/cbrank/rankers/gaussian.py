@@ -36,6 +36,8 @@ def covariance(ranker: Any) -> Floats:
     held = model.Sigma if full else model.variances
     if state.front is None:
         return held.copy()
+    if state.selects:
+        return state.front.of_columns(held, slice(None), 1.0)
     held = state.front.of_columns(held, slice(None))
     if not full:
         return held.copy()
@@ -82,6 +84,40 @@ def decision_function(self: Any, X: Any, return_std: bool = False) -> Any:
     if not return_std:
         return scores
     return scores, self._std(self._features(rows, state), state)
+
+
+def get_support(self: Any, indices: bool = False) -> NDArray[Any]:
+    """Return which features are selected: those whose weight is not zero.
+
+    Parameters
+    ----------
+    indices : bool, default=False
+        Whether to return their positions in the place of a mask.
+
+    Returns
+    -------
+    ndarray of shape (n_features_in_,) or (n_selected,)
+        Of bool, or of int in ascending order, which takes no memory for the features that are not selected.
+
+    Examples
+    --------
+    >>> from cbrank import CBRanker
+    >>> X, y = [[1.0, 0.2, 0.0], [0.1, 0.0, 1.0]], [0, 1]
+    >>> ranker = CBRanker(0.5, covariance="diagonal", max_features=2).fit(X, y)
+    >>> ranker.get_support(), ranker.get_support(indices=True)
+    (array([ True, False,  True]), array([0, 2]))
+    """
+    check_is_fitted(self)
+    _, state = self._now()
+    columns = np.arange(state.width)
+    if state.selects:
+        columns = state.front.columns
+    support: NDArray[np.int64] = columns[self._served(columns).weights != 0.0]
+    if indices:
+        return support
+    mask = np.zeros(self.n_features_in_, bool)
+    mask[support] = True
+    return mask
 
 
 def preference_proba(self: Any, A: Any, B: Any) -> Floats:

@@ -112,12 +112,14 @@ def resize(ranker: Any, n_features: int) -> None:
     """Make room for features that the stream has not shown before, or cut off some that it has not shown."""
     with ranker._own.lock:
         cell = ranker._learned
-        state = states.resized(ranker._method(cell.state), cell.state, n_features)
+        state = cell.state
+        if not state.selects:
+            state = states.resized(ranker._method(state), state, n_features)
         if state.front is not None:
             state = state._replace(front=state.front.resized(n_features))
         cell.state = state
         ranker.n_features_in_ = n_features
-        ranker._own.session = None  # it would keep what was before
+        ranker._own.session = ranker._own.known = None  # they would keep what was before
 
 
 # Looking in ---------------------------------------------------------------------------------------
@@ -291,7 +293,9 @@ def _checked(kind: Any, arrays: Arrays, facts: Facts) -> tuple[Any, dict[str, Ar
     state = ranker._learned.state
     if state.sparse is not facts["sparse"] or ranker._shape.keys() != facts["began_with"].keys():
         raise ValueError("what it began with makes no sense")
-    sound.refuse_bad_arrays(own, n_features)
+    slots = parts["front"].get("slots")
+    known = n_features if slots is None else slots.size
+    sound.refuse_bad_arrays(own, known, ordered=slots is None)
     for name, value in now.get_params(deep=False).items():
         setattr(ranker, name, value)
     ranker._shape = {name: facts["began_with"][name] for name in ranker._shape}

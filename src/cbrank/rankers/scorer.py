@@ -22,7 +22,7 @@ from cbrank.parameters import Kind
 Floats = NDArray[np.float64]
 
 _FIRST, _SECOND = np.zeros(1, np.int64), np.ones(1, np.int64)
-_EVERY = slice(None)
+_EVERY, _NO_COLUMNS = slice(None), np.zeros(0, np.int64)
 # More rows than an eighth of those learned, ranked by one call, are taken for rows that come much later; of a
 # short stream there is hardly any difference.
 _MANY, _LONG = 8, 4096
@@ -173,15 +173,22 @@ class Scorer(ClassifierMixin, BaseEstimator):
 
     def _served_of(self, method: Method, state: State, columns: Any = _EVERY) -> Mixture:
         # Where a readout's unit does not depend on its weights, a few will do.
-        if not state.record.origin.size:
+        if not state.record.origin.size and not state.selects:
             return self._of_columns(state, served.mixture_of(method, state, columns), columns)
-        key = self._learned.turn, tuple(method.readouts), int(state.buffer.seen.sum())
+        now = int(state.buffer.seen.sum()), method.selection
+        key = self._learned.turn, tuple(method.readouts), now
         known = self._own.served
         if known is None or known[0] is not state or known[1] != key:
-            mixed = self._of_columns(state, served.mixture_of(method, state), _EVERY)
+            mixed = served.mixture_of(method, state)
+            mixed = mixed if state.selects else self._of_columns(state, mixed, _EVERY)
             self._own.served = known = state, key, mixed
         whole: Mixture = known[2]
+        if state.selects:
+            return self._of_columns(state, whole, columns)
         return whole._replace(weights=np.ascontiguousarray(whole.weights[columns]))
+
+    def _anchor(self, method: Method, state: State) -> Anchor:
+        return self._served_of(method, state, _NO_COLUMNS).anchor
 
     def _of_columns(self, state: State, mixed: Mixture, columns: Any) -> Mixture:
         if state.front is None:
@@ -210,7 +217,8 @@ class Scorer(ClassifierMixin, BaseEstimator):
     def _intercept_now(self, method: Method, state: State) -> float:
         if state.intercept is not None:
             return state.intercept
-        mixed = self._served_of(method, state)
+        some = state.front.columns if state.selects else _EVERY  # all whose weight may not be 0
+        mixed = self._served_of(method, state, some)
         return served.intercept_of(state, mixed, self._costs, self.operating_point == "balanced")
 
     # Fitted attributes ---------------------------------------------------------------------------
@@ -370,7 +378,7 @@ class Scorer(ClassifierMixin, BaseEstimator):
         rows = self._check_rows(X, reset=False)
         method, state = self._now(rows.shape[0])
         scores = self._scores(rows, state, method)
-        anchor = self._served_of(method, state).anchor
+        anchor = self._anchor(method, state)
         return kernels.calibration.probabilities(served.log_odds(state, anchor, scores))
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -421,7 +429,7 @@ class Scorer(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         method, state = self._now()
-        anchor = self._served_of(method, state).anchor
+        anchor = self._anchor(method, state)
         even = served.intercept_at(state, anchor, np.ones(2), np.ones(2), False)
         return self._intercept_now(method, state) - even
 
@@ -466,7 +474,7 @@ class Scorer(ClassifierMixin, BaseEstimator):
     def log_odds(self, scores: Floats) -> Floats:
         """Return the log odds of the positive class at scores before the intercept."""
         method, state = self._now()
-        return served.log_odds(state, self._served_of(method, state).anchor, scores)
+        return served.log_odds(state, self._anchor(method, state), scores)
 
     def calibration(self) -> Calibration:
         """Return how scores become log odds at this moment, for other runtimes."""
@@ -477,7 +485,7 @@ class Scorer(ClassifierMixin, BaseEstimator):
         count = 1 + int(rising.argmin())
         along, line = kernels.calibration.factors_from(curve)
         return Calibration(
-            self._served_of(method, state).anchor,
+            self._anchor(method, state),
             float(curve[kernels.calibration.OFFSET]) + served.trend_of(state),
             float(along),
             float(line),

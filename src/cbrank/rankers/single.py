@@ -117,7 +117,7 @@ class Session:
         self.state, self.settings, self.average = state, settings, ranker.average
         self.operating_point, weight = ranker.operating_point, ranker.class_weight
         self.class_weight = dict(weight) if isinstance(weight, dict) else weight
-        self.inverse = None if state.front is None else state.front.inverse
+        self.inverse = getattr(state.front, "inverse", None)
         # What can be done at once: the address of the table, or 0. Not the calls themselves: who walks
         # through a model to tell its size would walk through Numba.
         self.learn = self.score = self.probabilities = 0
@@ -253,7 +253,7 @@ def _settings_of(method: Method, state: State, settings: Settings | None) -> NDA
     for learner in method.learners[: len(state.models)]:
         share = learner.forgetting
         own += [learner.C, kernels.forgetting.rows_between(share) if share else 0]
-    _, *others = settings.method.parameters[0]
+    _, *others, _ = settings.method.parameters[0]
     return np.array([*others, *settings.weights, *own], np.float64)
 
 

@@ -205,13 +205,13 @@ def refuse_bad_group(arrays: Arrays, group: Any) -> None:
     if arrays["buffer.values"].shape != arrays["buffer.indices"].shape:
         raise ValueError("the rows in the buffer of its trees make no sense")
     _refuse_bad_numbers(arrays)
-    _refuse_bad_buffer(_part("buffer", arrays), group.source.width)
+    _refuse_bad_buffer(_part("buffer", arrays), group.source.width, True)
 
 
-def refuse_bad_arrays(arrays: Arrays, n_features: int) -> None:
+def refuse_bad_arrays(arrays: Arrays, n_features: int, *, ordered: bool = True) -> None:
     """Refuse numbers that no ranker has learned."""
     _refuse_bad_numbers(arrays)
-    _refuse_bad_buffer(_part("buffer", arrays), n_features)
+    _refuse_bad_buffer(_part("buffer", arrays), n_features, ordered)
     _refuse_bad_record(_part("record", arrays))
 
 
@@ -300,7 +300,7 @@ def _refuse_bad_curve(held: Arrays) -> None:
         raise ValueError("the curve of its record knows less than nothing")
 
 
-def _refuse_bad_buffer(buffer: Arrays, n_features: int) -> None:
+def _refuse_bad_buffer(buffer: Arrays, n_features: int, ordered: bool) -> None:
     """Refuse numbers that would send a kernel, which checks no bounds, out of its arrays."""
     _, capacity, width = buffer["rows" if "rows" in buffer else "values"].shape
     limits = {
@@ -317,15 +317,18 @@ def _refuse_bad_buffer(buffer: Arrays, n_features: int) -> None:
     if ((buffer["size"] == 0) & (buffer["seen"] > 0)).any():
         raise ValueError("its buffer lost rows that it has seen")
     if "indices" in buffer:
-        _refuse_disorder(buffer["indices"], buffer["length"])
+        _refuse_disorder(buffer["indices"], buffer["length"], ordered)
 
 
-def _refuse_disorder(indices: NDArray[np.int32], length: NDArray[np.int64]) -> None:
-    """Refuse sparse rows whose features are not in ascending order."""
+def _refuse_disorder(indices: NDArray[np.int32], length: NDArray[np.int64], ordered: bool) -> None:
+    """Refuse sparse rows with a feature twice, or not in ascending order if they are to be `ordered`."""
     width = indices.shape[2]
     rows, lengths, places = indices.reshape(-1, width), length.reshape(-1, 1), np.arange(1, width)
     block = max(1, _BLOCK // max(width, 1))
     for first in range(0, len(rows) if width > 1 else 0, block):
         some, filled_ = rows[first : first + block], places < lengths[first : first + block]
+        if not ordered:  # what is not filled comes last
+            inside = np.arange(width) < lengths[first : first + block]
+            some = np.sort(np.where(inside, some, np.iinfo(np.int32).max), axis=1)
         if ((some[:, 1:] <= some[:, :-1]) & filled_).any():
             raise ValueError("a row of its buffer has a feature twice, or out of order")

@@ -11,6 +11,7 @@ from cbrank.features.encoder import TableEncoder
 from cbrank.features.forests import Forest
 from cbrank.learning import blocks, record, tables
 from cbrank.learning.front import Scales, in_scales
+from cbrank.learning.slots import Slots, with_all_columns
 from cbrank.learning.state import Batch, Cell, State, begin, resized
 from cbrank.learning.tables import Tables
 
@@ -48,6 +49,10 @@ def together(rankers: Sequence[Any], prior: Any) -> tuple[list[Any], Any, Callab
     front = states[0].front if begun is None else begun.front
     if isinstance(front, Scales):
         states = [in_scales(state, front.inverse) for state in states]
+    elif isinstance(front, Slots):
+        every = [*states] if begun is None else [*states, begun]
+        every = with_all_columns(decided[0]._method(states[0]), every)
+        states, begun = every[: len(states)], None if begun is None else every[-1]
     elif isinstance(front, Tables):
         states, begun = _with_all_features(decided[0], states, begun)
     moved = [_with_state(*pair) for pair in zip(decided, states, strict=True)]

@@ -4,7 +4,7 @@ In short::
 
     columns = Columns(label="clicked", positive="yes", id="row", drop=["ip"],
                       categorical={"city": "onehot", "page": "hash:12", "plan": ["free", "paid"]},
-                      zero_based=False, max_features=2**24)
+                      zero_based=False, max_width=2**24)
     with open_stream(["day1.csv.gz", "day2*.csv.zst"], columns=columns, chunk_rows=8192,
                      on_error="raise" | "skip", max_errors=100, start=None) as stream:
         for chunk in stream:

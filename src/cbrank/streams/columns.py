@@ -54,7 +54,7 @@ class Columns:
         is all zeros.
     zero_based : bool, default=False
         Whether the indices of svmlight text start at 0 and not at 1.
-    max_features : int, default=2**24
+    max_width : int, default=2**24
         Most features that rows may have, at most 2^31 - 1. A row with a greater svmlight index
         is malformed, so that one bad line cannot make a model of gigabytes; a category beyond the
         limit is an error.
@@ -94,7 +94,7 @@ class Columns:
         id: str | int | None = None,
         categorical: Mapping[str, str | Sequence[str]] | None = None,
         zero_based: bool = False,
-        max_features: int = 2**24,
+        max_width: int = 2**24,
     ) -> None:
         self.label, self.id = checked_column(label, "label"), checked_column(id, "id")
         self.drop = [
@@ -104,10 +104,10 @@ class Columns:
             str(name): how if isinstance(how, str) else [str(value) for value in how]
             for name, how in (categorical or {}).items()
         }
-        self.zero_based, self.max_features = bool(zero_based), operator.index(max_features)
+        self.zero_based, self.max_width = bool(zero_based), operator.index(max_width)
         self.decimal = "."  # the decimal mark of the text that was learned from last
-        if not 1 <= self.max_features <= WIDEST:
-            raise ValueError(f"max_features must lie between 1 and 2^31 - 1, got {max_features}.")
+        if not 1 <= self.max_width <= WIDEST:
+            raise ValueError(f"max_width must lie between 1 and 2^31 - 1, got {max_width}.")
         self._refuse_many_dropped()
         self.numeric_: Sequence[str] | None = None
         self.width_ = 0
@@ -370,10 +370,10 @@ class Columns:
         return place >= 0
 
     def _grow(self, table: Table, cell: str) -> None:
-        if self.width_ >= self.max_features:
+        if self.width_ >= self.max_width:
             raise ValueError(
                 f"column {table.name!r} has so many categories that rows would be wider than "
-                f"`max_features={self.max_features}`; hash it, by hash:BITS in `categorical`."
+                f"`max_width={self.max_width}`; hash it, by hash:BITS in `categorical`."
             )
         table.add(cell, self.width_)
         self._met.append(table.number, cell)
@@ -500,7 +500,7 @@ class Columns:
                 drop=self.drop,
                 categorical=self.categorical,
                 zero_based=self.zero_based,
-                max_features=self.max_features,
+                max_width=self.max_width,
                 numeric=self.numeric_,
                 met=self._met,
                 width=self.width_,
@@ -536,7 +536,7 @@ class Columns:
             id=kept.id,
             categorical=kept.categorical,
             zero_based=kept.zero_based,
-            max_features=kept.max_features,
+            max_width=kept.max_width,
         )
         columns.labels.positive, columns.labels.negative = kept.positive, kept.negative
         columns.numeric_, columns._sparse = kept.numeric, kept.sparse
@@ -546,7 +546,7 @@ class Columns:
         columns._meet_again(kept.met)
         if kept.numeric is None:
             columns.width_ = kept.width
-        if columns.width_ != kept.width or (len(kept.met) and kept.width > kept.max_features):
+        if columns.width_ != kept.width or (len(kept.met) and kept.width > kept.max_width):
             raise ValueError(f"its columns make {columns.width_} features, not {kept.width}")
         return columns
 

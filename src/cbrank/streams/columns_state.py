@@ -41,7 +41,7 @@ class Kept(NamedTuple):
     drop: Sequence[str | int]
     categorical: dict[str, str | list[str]]
     zero_based: bool
-    max_features: int
+    max_width: int
     numeric: Sequence[str] | None
     met: Met
     width: int
@@ -50,7 +50,7 @@ class Kept(NamedTuple):
 
 # Writing ----------------------------------------------------------------------------------------
 
-_PLAIN = "label", "id", "positive", "negative", "zero_based", "max_features", "width", "sparse"
+_PLAIN = "label", "id", "positive", "negative", "zero_based", "max_width", "width", "sparse"
 
 
 def state_of(kept: Kept) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
@@ -167,9 +167,9 @@ def _refuse_bad_facts(kept: Any) -> None:
         raise ValueError("its columns do not have two labels")
     if type(kept.zero_based) is not bool or not (kept.sparse is None or type(kept.sparse) is bool):
         raise ValueError("its columns have facts that are neither true nor false")
-    if not (_counts(kept.max_features, 1) and _counts(kept.width, 0)):
+    if not (_counts(kept.max_width, 1) and _counts(kept.width, 0)):
         raise ValueError("its columns have a width that is no number")
-    if kept.numeric is None and (kept.width > (kept.max_features if kept.sparse else 0)):
+    if kept.numeric is None and (kept.width > (kept.max_width if kept.sparse else 0)):
         raise ValueError("its columns are wider than they can be")
     if kept.sparse is not False and (after or len(kept.met)):
         raise ValueError("its columns are those of a table and of svmlight text")

@@ -98,7 +98,7 @@ class Objects:
             if place is None:
                 faults.append(
                     f"row {at}: the key {key[:40]!r} is no index of a feature up to "
-                    f"{self.columns.max_features:,}."
+                    f"{self.columns.max_width:,}."
                 )
             elif not _is_number(cell):
                 faults.append(f"row {at}, feature {key}: {_what(cell)}, not a number.")
@@ -109,7 +109,7 @@ class Objects:
         if not (key.isascii() and key.isdecimal()) or len(key) > 10:
             return None
         place = int(key) - (0 if self.columns.zero_based else 1)
-        return place if 0 <= place < self.columns.max_features else None
+        return place if 0 <= place < self.columns.max_width else None
 
     # Rows --------------------------------------------------------------------------------------
 

@@ -355,7 +355,7 @@ def _read_text(
     if form == "svmlight":
         settings.columns.expect(sparse=True, name=name, learn=settings.learn)
         base = 0 if settings.columns.zero_based else 1
-        widest = settings.columns.max_features if settings.learn else WIDEST
+        widest = settings.columns.max_width if settings.learn else WIDEST
         parser: Parser = SvmlightParser(rows, base, widest)
         begin, first_line = 0, 1
     else:

@@ -202,7 +202,11 @@ class SvmlightParser:
 
     def _out_of_range(self, word: str) -> str:
         last = self.limit - 1 + self.base
-        advice = "" if self.limit == WIDEST else " If rows may be that wide, allow more features."
+        advice = (
+            ""
+            if self.limit == WIDEST
+            else " If rows may be that wide, allow it by a larger `max_width`."
+        )
         if self.base and word.lstrip("'0").startswith(":"):
             advice = " If indices start at 0 here, give `zero_based=True`."
         return f"the index of {word} is not between {self.base} and {last}.{advice}"
