@@ -43,12 +43,14 @@ def row(name, rows, setting):
     moving = [column for column in range(X.shape[1]) if len(np.unique(X[:, column])) > 1]
     X = X[:, moving]
     grids = [np.quantile(column, np.linspace(0.05, 0.95, 10)) for column in X.T]
-    first = AdditiveRanker(random_state=0, **SETTINGS[setting]).fit(X, y)
+    first = AdditiveRanker(trees=0, random_state=0, **SETTINGS[setting]).fit(X, y)
     effect, deviation, spread = curves(first, X, grids)
     band, scaled, away, widths = [], [], [], []
     for seed in range(REFITS):
         drawn = random.randint(0, len(y), len(y))
-        refit = AdditiveRanker(random_state=seed, **SETTINGS[setting]).fit(X[drawn], y[drawn])
+        refit = AdditiveRanker(trees=0, random_state=seed, **SETTINGS[setting]).fit(
+            X[drawn], y[drawn]
+        )
         other, _, its_spread = curves(refit, X, grids)
         counted = deviation > 0.0
         off = np.abs(other - effect)[counted]

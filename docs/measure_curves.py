@@ -1,7 +1,6 @@
-"""Print what other curves would do (docs/defaults.md), and why some sets are lost (docs/beyond.md).
+"""Print what other curves would do (docs/defaults.md).
 
     python docs/measure_curves.py > docs/_curves_table.md
-    python docs/measure_curves.py reasons > docs/_reasons_table.md
 
 `CBRANK_DATA` names the folder of the data sets and of ``tables/``. One pass over 80% of at most 3,000 rows
 of a set, AUC on the rest. Constants were chosen by splits 0 to 4 of `CHOSEN_BY`, each by some of its sets and with
@@ -22,7 +21,6 @@ import one_class
 import pandas as pd
 import sklearn
 import sklearn.datasets as of_sklearn
-from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
 import cbrank
@@ -115,7 +113,7 @@ def measure(X, y, run, variant):
         for module, name, value in changes:
             stack.enter_context(patch.object(module, name, value))
         begin = time.process_time()
-        ranker = AdditiveRanker(random_state=run, **parameters).fit(train, labels)
+        ranker = AdditiveRanker(trees=0, random_state=run, **parameters).fit(train, labels)
         seconds = time.process_time() - begin
         return roc_auc_score(truth, ranker.decision_function(test)), seconds
 
@@ -175,86 +173,10 @@ def print_curves():
     print_variants(columns)
     print()
     print_sets(columns)
-
-
-# Why some sets are lost ---------------------------------------------------------------------------
-
-
-def numbers(X):
-    """Return a table as trees take it: numbers as numbers, words as categories."""
-    if not hasattr(X, "columns"):
-        return X
-    found = {name: pd.to_numeric(X[name], errors="coerce") for name in X}
-    return pd.DataFrame(
-        {
-            name: each if each.notna().any() else X[name].astype("category")
-            for name, each in found.items()
-        }
-    )
-
-
-def both_scores(X, y, run, most=None):
-    """Return labels and scores of the test rows of a split, ours and those of trees, and the rows."""
-    train, labels, test, truth = split(X, y, run, most)
-    ours = AdditiveRanker(random_state=run).fit(train, labels).decision_function(test)
-    train, _, others, _ = split(numbers(X), y, run, most)
-    trees = HistGradientBoostingClassifier(random_state=0).fit(train, labels)
-    return truth, ours, trees.decision_function(others), test
-
-
-def aucs(truth, *scores):
-    return [roc_auc_score(truth, each) for each in scores]
-
-
-def print_reasons():
-    print("| | curves | HistGradientBoosting |\n|:--|--:|--:|")
-
-    def line(name, values):
-        ours, trees = np.mean(values, axis=0)
-        print(f"| {name} | {ours:.4f} | {trees:.4f} |", flush=True)
-
-    X, y = load("adult")
-    truth, *scores, rows = both_scores(X, y, 0)
-    gains = rows["capital_gain"].to_numpy() > 0
-    line("adult, split 0", [aucs(truth, *scores)])
-    for name, some in (("with a capital gain", gains), ("without", ~gains)):
-        line(
-            f"its {some.sum():,} test rows {name}",
-            [aucs(truth[some], *(each[some] for each in scores))],
-        )
-    gain = X["capital_gain"].to_numpy()
-    shares = [
-        f"{y[gain == value].mean():.0%} of the {(gain == value).sum()} with {value:,}"
-        for value in (3103, 3137)
-    ]
-    X, y = load("hypothyroid")
-    odd = (y == 1) & (numbers(X)["TSH"] < 1.0).to_numpy() & (numbers(X)["FTI"] > 100).to_numpy()
-    every, without, ranks = [], [], []
-    for run in range(SPLITS):
-        truth, *scores, rows = both_scores(X, y, run)
-        kept = ~odd[rows.index]
-        ranks += [
-            f"{(each > each[~kept]).sum() + 1} of {len(each)}" for each in scores if not kept.all()
-        ]
-        every.append(aucs(truth, *scores))
-        without.append(aucs(truth[kept], *(each[kept] for each in scores)))
-    line("hypothyroid, splits 0 to 4", every)
-    line(f"but for {odd.sum()} positive of {y.sum()} with low TSH and high FTI", without)
-    X, y = load("magic04")
-    line("magic04, all rows, split 0", [aucs(*both_scores(X, y, 0)[:3])])
-    print(f"\nOf adult's rows with a capital gain, positive are {' and '.join(shares)}.")
-    print(
-        "Where hypothyroid's odd row is among the test rows, we and trees by turns rank it "
-        f"{', '.join(ranks)}."
-    )
-
-
-def main():
-    {"reasons": print_reasons}.get("".join(sys.argv[1:]), print_curves)()
     print(
         f"\ncbrank {cbrank.__version__}, NumPy {np.__version__}, scikit-learn {sklearn.__version__}."
     )
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    print_curves()

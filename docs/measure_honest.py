@@ -95,7 +95,7 @@ def table_of(random, rows, numbers, words, lumps):
 def noise_in_tables(columns, in_runs, number):
     random = np.random.RandomState(1000 + number)
     table, y = table_of(random, 4000, *columns), labels_of(random, 4000, in_runs)
-    ranker = AdditiveRanker(random_state=0).partial_fit(table, y, classes=[0, 1])
+    ranker = AdditiveRanker(trees=0, random_state=0).partial_fit(table, y, classes=[0, 1])
     low, high = ranker.progressive_auc_interval_
     fresh, labels = table_of(random, 3000, *columns), labels_of(random, 3000, False)
     auc = roc_auc_score(labels, ranker.decision_function(fresh))

@@ -21,6 +21,14 @@ X.flags.writeable = Sigma.flags.writeable = False
 deviations.deviations(X, Sigma, std)
 print(std.tolist())
 """
+LEARN = """
+import numpy as np
+from cbrank import CBRanker
+rng = np.random.default_rng(0)
+X, y = rng.standard_normal((300, 24)), rng.integers(0, 2, 300)
+ranker = CBRanker(1.0, random_state=0).partial_fit(X, y)
+print(ranker.coef_.tolist(), ranker.predict_proba(X[:9]).tolist())
+"""
 SMALL = """
 import sys
 sys.path[:0] = [{tests!r}]
@@ -173,6 +181,12 @@ def test_first_run_says_that_it_compiles_and_the_second_does_not(tmp_path):
     ]
     assert second[1] == ""
     assert first[0] == second[0]
+
+
+@pytest.mark.slow
+def test_a_process_that_compiles_learns_what_those_after_it_learn(tmp_path):
+    first, second = (run(LEARN, NUMBA_CACHE_DIR=str(tmp_path))[0] for _ in range(2))
+    assert first == second
 
 
 def test_only_python_calls_kernels():

@@ -302,6 +302,7 @@ def _ours(name: str, title: str, cost: float, **parameters: Any) -> Method:
         cost,
         stream=partial(streams.CBR, "AdditiveRanker", **parameters),
         as_read=True,
+        warm_up=4000,  # few rows have bagged trees, more have boosted ones
     )
 
 

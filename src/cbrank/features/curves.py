@@ -21,7 +21,7 @@ ENOUGH = 64  # values for knots: fewer put them anywhere
 _WINDOW = 128  # values that say whether a column has left its knots
 _RARE, _FEW_MOVES, _LONG = 0.01, 16, 1024
 # Where one value is most of a column, others that come so often may mean something of their own, as single
-# capital gains do that no knots could part (docs/_reasons_table.md).
+# capital gains do that no knots could part.
 _OFTEN, MOST_SINGLES = 8, 64
 _MOST_MET = 1024  # values that are counted
 # Where numbers are beyond this, differences of two may overflow: work with them scaled down.

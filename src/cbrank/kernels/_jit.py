@@ -57,14 +57,38 @@ class _InnerCode(JITCodeLibrary):
             passes.run(self._final_module, builder)
 
 
+class _KernelCode(JITCodeLibrary):
+    """The code of a kernel, with names of its own for its copies of the functions that it calls.
+
+    Otherwise the process that compiles a kernel would call copies that were optimised apart from it, and a process
+    that loads the kernel from disk would call its own: their sums are rounded differently.
+    """
+
+    def _optimize_final_module(self) -> None:
+        defined = [each for each in self._final_module.functions if not each.is_declaration]
+        [entry, *_] = [each.name for each in defined if each.linkage is llvm.Linkage.external]
+        for function in defined:
+            if function.linkage is llvm.Linkage.linkonce_odr:
+                function.name = f"{function.name}.{entry}"
+        super()._optimize_final_module()
+
+
 class _InnerCompiler(Compiler):
     """Compiles a function that kernels call."""
 
+    code: type[JITCodeLibrary] = _InnerCode
+
     def compile_extra(self, func: Any) -> Any:
         if self.state.library is None:
-            self.state.library = _InnerCode(self.state.targetctx.codegen(), func.__qualname__)
+            self.state.library = self.code(self.state.targetctx.codegen(), func.__qualname__)
             self.state.library.enable_object_caching()
         return super().compile_extra(func)
+
+
+class _KernelCompiler(_InnerCompiler):
+    """Compiles a kernel."""
+
+    code = _KernelCode
 
 
 def allocating_jit(function: Function, **others: Any) -> Function:
@@ -108,7 +132,7 @@ def exact_kernel(function: Function) -> Function:
 
 def kernel(function: Function, **others: Any) -> Function:
     """Compile an entry point at its first call, and keep its machine code on disk if possible."""
-    kept = {"no_cpython_wrapper": False, "pipeline_class": Compiler}
+    kept = {"no_cpython_wrapper": False, "pipeline_class": _KernelCompiler}
     compiled = allocating_jit(function, **(kept | others))
     if not config.DISABLE_JIT:  # type: ignore[attr-defined]
         try:
