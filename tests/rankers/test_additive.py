@@ -1,8 +1,10 @@
 """AdditiveRanker: what CBRanker promises, of tables as they come."""
 
 import copy
+import gc
 import pickle
 import threading
+import weakref
 from typing import Any
 
 import numpy as np
@@ -130,6 +132,19 @@ def test_saved_copied_or_pickled_it_goes_on_as_if_it_had_never_stopped(kind, sto
     for other in (cbrank.load(tmp_path / "model"), pickle.loads(pickle.dumps(begun)), begun):
         assert_same(streamed(other, X, y, [1150, 1200], stop), whole)
         assert other.decision_function(X).tolist() == whole.decision_function(X).tolist()
+
+
+def test_memory_is_freed_with_the_last_reference():
+    X, y = table(400)
+    ranker = make("auto").fit(X, y).partial_fit(X, y)
+    ranker.predict_proba(X)
+    gone = weakref.ref(ranker)
+    gc.disable()
+    try:
+        del ranker
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 def test_columns_are_found_by_name_in_any_order():

@@ -1,9 +1,11 @@
 """What every ranker must do, whatever it learns."""
 
 import copy
+import gc
 import itertools
 import pickle
 import warnings
+import weakref
 from typing import Any
 
 import joblib
@@ -35,6 +37,21 @@ def stream(ranker, X, y, cuts=()):
         if end > begin:
             ranker.partial_fit(X[begin:end], y[begin:end], classes=[0, 1])
     return ranker
+
+
+@every_ranker
+def test_memory_is_freed_with_the_last_reference(name):
+    X, y = real("svmguide3", 300, "standard")
+    ranker = stream(make(name), X, y, [20, 90])
+    ranker.learn_one(X[0], y[0])
+    ranker.predict_proba(X)
+    gone = weakref.ref(ranker)
+    gc.disable()
+    try:
+        del ranker
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 HONEST = (

@@ -17,7 +17,7 @@ from scipy import sparse
 import cbrank
 from cbrank.cli import main
 
-ROOM, FACTOR = 2**27, 4
+ROOM, FACTOR = 2**26, 4
 CLEAR, STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 
 

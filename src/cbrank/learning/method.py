@@ -68,8 +68,8 @@ class Method:
         Gives the buffer after a block, for this method and a state whose record has been measured.
     multiplies : bool
         Whether to learn takes products of matrices, which threads share out, whatever the kernel.
-    of_matrix : callable, optional
-        Gives the same method with or without a d x d model, if what columns are decides that.
+    of_matrix : tuple of Method, optional
+        The same without and with a d x d model, if what columns are decides that.
     leaves : Method, optional
         How leaves of trees are learned, if trees are grown.
     ids : Method, optional
@@ -97,7 +97,7 @@ class Method:
     weights: Callable[[Any, int, Any], Floats] = _weights_of
     buffer_after: Callable[["Method", State], Any] = _as_before
     multiplies: bool = False
-    of_matrix: Callable[[bool], "Method"] | None = None
+    of_matrix: tuple["Method", "Method"] | None = None
     leaves: "Method | None" = None
     ids: "Method | None" = None
     trees: int | None = None
@@ -115,7 +115,7 @@ class Method:
 
     def of_state(self, state: State) -> "Method":
         """Return the method of a state whose columns are decided."""
-        return self if self.of_matrix is None else self.of_matrix(not state.sparse)
+        return self if self.of_matrix is None else self.of_matrix[not state.sparse]
 
 
 class Settings(NamedTuple):

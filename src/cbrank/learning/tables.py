@@ -67,7 +67,7 @@ class Tables(NamedTuple):
         many = None if method.ids is None else ids.found(encoder, rows)
         wide = encoder.is_wide_ or many is not None or encoder.width_ > widest
         if method.of_matrix is not None:
-            method = method.of_matrix(not wide)
+            method = method.of_matrix[not wide]
         front = Tables(encoder, None)
         seed, shuffled = int(state.buffer.random[0]), record.shuffled(state.record)
         width = max(1, encoder.width_)

@@ -150,22 +150,21 @@ class AdditiveRanker(Ranker):
         return not self._learned.state.sparse
 
     def _method(self, state: State | None = None, *, fits: bool = False) -> Method:
-        decides, is_pool = self.covariance == "auto", self._is_pool(state)
-        balanced = self._balances(fits)
+        is_pool, balanced = self._is_pool(state), self._balances(fits)
+        if self.covariance != "auto":
+            return self._method_of(self.covariance == "full", is_pool, balanced)
+        diagonal, full = (self._method_of(each, is_pool, balanced) for each in (False, True))
+        method = diagonal if state is not None and state.sparse else full
+        return replace(method, of_matrix=(diagonal, full))
 
-        def of_matrix(full: bool) -> Method:
-            pool = (OF_CURVES if full else OF_CURVES_DIAGONAL) if is_pool else None
-            method = method_of(self, pool, full=full, balanced=balanced)
-            return replace(
-                method,
-                new_memory=memory.begin,
-                of_matrix=of_matrix if decides else None,
-                leaves=self._method_of_leaves(balanced),
-                ids=self._method_beside(OF_IDS, balanced) if is_pool else None,
-            )
-
-        sparse = state is not None and state.sparse
-        return of_matrix(self.covariance == "full" or (decides and not sparse))
+    def _method_of(self, full: bool, is_pool: bool, balanced: bool) -> Method:
+        pool = (OF_CURVES if full else OF_CURVES_DIAGONAL) if is_pool else None
+        return replace(
+            method_of(self, pool, full=full, balanced=balanced),
+            new_memory=memory.begin,
+            leaves=self._method_of_leaves(balanced),
+            ids=self._method_beside(OF_IDS, balanced) if is_pool else None,
+        )
 
     def _method_of_leaves(self, balanced: bool) -> Method | None:
         if self.trees == 0 or (self.trees == "auto" and self.C != "auto"):

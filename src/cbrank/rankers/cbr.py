@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -212,12 +212,14 @@ def method_of(
         share = float(ranker.forgetting)
         learners = tuple(each._replace(forgetting=share) for each in learners)
     numbers = parameters_of(ranker, balanced)
+    reservoir = ranker.policy == "reservoir"
+    kept = Kept(ranker.buffer_size, ranker.MOST_KEPT, reservoir, ranker.forgetting)
     return Method(
         partial(new_model, full=full),
         kernels_of(full),
         tuple(numbers._replace(C=each.C) for each in learners),
         full,
-        partial(rows_kept, ranker, auto),
+        partial(kept.at_first, auto),
         learners=learners,
         pool=auto,
         lasting=len(learners) - auto,
@@ -226,7 +228,7 @@ def method_of(
         readouts=(0, 1) if auto and average == "auto" else (int(bool(average)),),
         n_readouts=2,
         weights=readout_of,
-        buffer_after=partial(buffer_after, ranker),
+        buffer_after=kept.after,
         multiplies=full and any(each.forgetting for each in learners),
     )
 
@@ -271,31 +273,40 @@ def readout_of(model: Any, readout: int, columns: Any) -> Floats:
     return np.ascontiguousarray(model.mu[columns])
 
 
-def rows_kept(ranker: Any, auto: bool, n_features: int) -> tuple[int, int]:
-    """Return how many rows of each class the buffer keeps at first, and its room."""
-    if ranker.buffer_size != "auto":
-        return int(ranker.buffer_size), int(ranker.buffer_size)
-    if not auto:
-        return (min(BUFFER_SIZES[1][-1], ranker.MOST_KEPT[0]),) * 2
-    kept = min(BUFFER_SIZES[0][-1], ranker.MOST_KEPT[0])
-    return kept, kept if ranker.policy == "reservoir" else room_for(kept, n_features)
+class Kept(NamedTuple):
+    """How many rows the buffer keeps."""
 
+    size: int | Literal["auto"]
+    most: tuple[int, int]
+    reservoir: bool
+    forgetting: float | Literal["auto"]
 
-def buffer_after(ranker: Any, method: Method, state: State) -> Any:
-    """Return the buffer, with room for as many rows as are wanted now if its size is "auto".
+    def at_first(self, auto: bool, n_features: int) -> tuple[int, int]:
+        """Return how many rows of each class the buffer keeps at first, and its room."""
+        if self.size != "auto":
+            return int(self.size), int(self.size)
+        if not auto:
+            return (min(BUFFER_SIZES[1][-1], self.most[0]),) * 2
+        kept = min(BUFFER_SIZES[0][-1], self.most[0])
+        return kept, kept if self.reservoir else room_for(kept, n_features)
 
-    With a number for C it is the paper's, and where rows come in random order it need be no window.
-    """
-    if ranker.buffer_size != "auto":
-        return state.buffer
-    seen, weights = state.buffer.seen, int(np.count_nonzero(state.record.held))
-    shuffled, reservoir = record.shuffled(state.record), ranker.policy == "reservoir"
-    # Things stay the same if rows are in random order, or to forget does worse than not to.
-    leads = method.learners[served.leader_of(method, state)]
-    steady = shuffled or (method.pool and leads.forgetting == 0.0 and ranker.forgetting == "auto")
-    wanted = buffer_size_after(int(seen.sum()), int(seen.min()), weights, steady=steady)
-    later = int(seen.sum()) >= BUFFER_SIZES[1][0]
-    kept = min(wanted, rows_kept(ranker, method.pool, state.columns)[0], ranker.MOST_KEPT[later])
-    plain = not method.pool or reservoir or shuffled
-    room = kept if plain else room_for(kept, state.columns)
-    return kernels.buffers.with_room(state.buffer, kept, room, reservoir=reservoir)
+    def after(self, method: Method, state: State) -> Any:
+        """Return the buffer, with room for as many rows as are wanted now if its size is "auto".
+
+        With a number for C it is the paper's, and where rows come in random order it need be no window.
+        """
+        if self.size != "auto":
+            return state.buffer
+        seen, weights = state.buffer.seen, int(np.count_nonzero(state.record.held))
+        shuffled = record.shuffled(state.record)
+        # Things stay the same if rows are in random order, or to forget does worse than not to.
+        leads = method.learners[served.leader_of(method, state)]
+        steady = shuffled or (
+            method.pool and leads.forgetting == 0.0 and self.forgetting == "auto"
+        )
+        wanted = buffer_size_after(int(seen.sum()), int(seen.min()), weights, steady=steady)
+        later = int(seen.sum()) >= BUFFER_SIZES[1][0]
+        kept = min(wanted, self.at_first(method.pool, state.columns)[0], self.most[later])
+        plain = not method.pool or self.reservoir or shuffled
+        room = kept if plain else room_for(kept, state.columns)
+        return kernels.buffers.with_room(state.buffer, kept, room, reservoir=self.reservoir)

@@ -68,6 +68,7 @@ class OAMRanker(Ranker):
     policy: Literal["fifo", "reservoir"]
 
     def _method(self, state: State | None = None, *, fits: bool = False) -> Method:  # noqa: ARG002
+        kept = int(self.buffer_size)
         return Method(
             _new_model,
             Kernels(kernels.oam.learn, kernels.oam.learn_sparse),
@@ -79,7 +80,7 @@ class OAMRanker(Ranker):
                     self._balances(fits),
                 ),
             ),
-            rows_kept=lambda _: (int(self.buffer_size), int(self.buffer_size)),
+            rows_kept=lambda _: (kept, kept),
         )
 
 

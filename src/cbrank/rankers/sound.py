@@ -96,7 +96,7 @@ def _started(
     ranker._begin_like(classes)
     (sparse, learners, groups), method = how, ranker._method()
     if method.of_matrix is not None:
-        method = method.of_matrix(not sparse)
+        method = method.of_matrix[not sparse]
     if not method.lasting <= learners <= len(method.learners):
         raise ValueError(f"it has {learners} learners, which no such ranker has")
     method = replace(method, lasting=learners, joins=False)
