@@ -27,7 +27,9 @@ Arrays = dict[str, NDArray[Any]]
 
 # Where rows are few, randomised trees, else boosted ones (docs/beyond.md).
 FEW = 2048
-_BAGGED, _BOOSTED, _FOLDS = 300, 100, 4
+_BAGGED, _BOOSTED = 300, 100
+# Each fold has the leaves of trees that were grown from the others. Where rows are many, half of them are enough.
+_FOLDS, _MANY, _FOLDS_OF_MANY = 4, 2**14, 2
 _RATE, _LEAVES, _LEAST_ROWS, _LEAST_HESSIAN = 0.1, 31, 20, 1e-3
 _FOR_BINS = 2**15  # rows that decide where bins end
 _LARGEST = float(
@@ -326,7 +328,8 @@ def grown(
     random = np.array([seed % 2**63 + 1], np.uint64)
     if folds and len(X) <= FEW and trees is None:
         return _bagged(known, random)
-    return _boosted(known, random, _FOLDS if folds else 1, trees or _BOOSTED)
+    parts = (_FOLDS_OF_MANY if len(X) > _MANY else _FOLDS) if folds else 1
+    return _boosted(known, random, parts, trees or _BOOSTED)
 
 
 def _room(nodes: int) -> Nodes:
@@ -349,7 +352,7 @@ def _bagged(known: _Known, random: Any) -> tuple[Forest, Any]:
 def _boosted(known: _Known, random: Any, folds: int, trees: int) -> tuple[Forest, Any]:
     rows, (size, width) = known.rows, known.binned.codes.shape
     growth = Growth(_LEAVES, _LEAST_ROWS, _LEAST_HESSIAN, width)
-    fold = _folds_of(rows.labels, random)
+    fold = _folds_of(rows.labels, folds, random)
     leaves = np.full((size, trees), NO_NODE, np.int32)
     parts, begins, first = list[Nodes](), list[Any](), 0
     for group in range(folds):
@@ -376,13 +379,13 @@ def _boosted(known: _Known, random: Any, folds: int, trees: int) -> tuple[Forest
     return _forest(known, nodes, np.concatenate(begins), 1.0 / folds, _SCALE), leaves
 
 
-def _folds_of(labels: Places, random: Any) -> Places:
+def _folds_of(labels: Places, folds: int, random: Any) -> Places:
     """Return a fold for each row, each with its share of both classes."""
     fold = np.empty(labels.size, np.int64)
     order = np.random.RandomState(int(random[0] % 2**32)).permutation(labels.size)
     for label in range(2):
         own = order[labels[order] == label]
-        fold[own] = np.arange(own.size) % _FOLDS
+        fold[own] = np.arange(own.size) % folds
     return fold
 
 

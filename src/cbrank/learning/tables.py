@@ -30,8 +30,8 @@ Arrays = dict[str, NDArray[Any]]
 # Features of a full covariance that nobody asked for by name: 32 MiB for each learner, all of it read
 # for each pair. A table of 1,000 columns of numbers has 8,000, and took a second for each row.
 _WIDEST_FULL = 2048
-# Beside the leaves of trees, curves of so many features rank as well with one variance each, in a fourth of the time.
-_WIDEST_BESIDE_TREES = 256
+# Beside the leaves of trees, curves of so many features rank as well with one variance each, in half of the time.
+_WIDEST_BESIDE_TREES = 128
 FIRST = 256  # rows of a stream that decide what columns are
 # Of a fit: with 512, curves of rows sorted by a column end elsewhere with every seed, and rank later rows worse
 # (docs/keeping.md). Of wide tables, rows of so many cells.
