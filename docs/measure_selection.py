@@ -9,6 +9,7 @@ or 0.2 on planted columns.
 Batch L1 is logistic regression with the weakest penalty that leaves at most K weights.
 """
 
+import multiprocessing
 import resource
 import sys
 import time
@@ -33,7 +34,7 @@ TEXT = "farm-ads", "reuters", "rcv1", "sector", "news20"
 DENSE = "german", "spambase", "svmguide3", "segment"
 SPLITS, FEATURES, FEW = 3, (10, 50, 200, 1000, 5000), (5, 10, 20, 50)
 NOISE, C, DECAY = 1000, 2.0**-5, 0.01
-PLANTED, WORDS, COLUMNS = 20, 10_000, 10**8
+PLANTED, WORDS, COLUMNS, CHUNK = 20, 10_000, 10**8, 5000
 
 
 def ranker(K=None, run=0, **options):
@@ -261,23 +262,61 @@ def stream(rows, seed):
 
 
 def very_wide():
-    """Print speed and memory on a stream of 10^8 hashed columns."""
+    """Print speed and memory on a stream of 10^8 hashed columns, each learner in a process of its own."""
     print(
-        "\n| rows | rows a second | slots | memory, MiB | progressive AUC |\n|--:|--:|--:|--:|--:|"
+        "\n| learner | rows | rows a second | memory, MiB | progressive AUC |\n|:--|--:|--:|--:|--:|",
+        flush=True,
     )
+    for learn in (by_few_features, by_vowpal_wabbit):
+        process = multiprocessing.get_context("spawn").Process(target=learn)
+        process.start()
+        process.join()
+
+
+def tell(name, rows, speed, auc):
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"| {name} | {rows:,} | {speed:,.0f} | {memory:,.0f} | {auc:.3f} |", flush=True)
+
+
+def by_few_features():
     learned, spent = ranker(10_000, C=C), 0.0
     for chunk in range(50):
-        X, y = stream(5000, chunk)
+        X, y = stream(CHUNK, chunk)
         begin = time.perf_counter()
         learned.partial_fit(X, y)
         spent += time.perf_counter() - begin if chunk else 0.0
         if chunk + 1 in (2, 5, 10, 20, 50):
-            rows = 5000 * (chunk + 1)
-            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-            speed, width = (rows - 5000) / spent, learned.learned().width
-            print(
-                f"| {rows:,} | {speed:,.0f} | {width:,} | {memory:.0f} | {learned.recent_auc_:.3f} |"
-            )
+            speed = CHUNK * chunk / spent
+            tell("`max_features=10_000`", CHUNK * (chunk + 1), speed, learned.recent_auc_)
+
+
+def by_vowpal_wabbit():
+    """Learn the same rows by Vowpal Wabbit; they are parsed before the clock starts."""
+    try:
+        import vowpalwabbit  # noqa: PLC0415
+    except ImportError:
+        print("\nVowpal Wabbit is not installed: pip install vowpalwabbit", file=sys.stderr)
+        return
+    options = f"--loss_function logistic -b {COLUMNS.bit_length()} --quiet"
+    workspace, spent = vowpalwabbit.Workspace(options), 0.0
+    for chunk in range(10):
+        X, y = stream(CHUNK, chunk)
+        examples = []
+        for row, label in enumerate(y):
+            cells = slice(X.indptr[row], X.indptr[row + 1])
+            numbers = zip(X.indices[cells], X.data[cells], strict=True)
+            text = " ".join(f"{index}:{value:.9g}" for index, value in numbers)
+            examples.append(workspace.parse(f"{2 * label - 1} | {text}"))
+        begin = time.perf_counter()
+        for example in examples:
+            workspace.learn(example)
+        spent += time.perf_counter() - begin if chunk else 0.0
+        said = [example.get_simplelabel_prediction() for example in examples]
+        for example in examples:
+            workspace.finish_example(example)
+        if chunk + 1 in (2, 10):
+            auc = roc_auc_score(y[-1000:], said[-1000:])
+            tell("Vowpal Wabbit", CHUNK * (chunk + 1), CHUNK * chunk / spent, auc)
 
 
 PARTS: dict[str, Callable[[], None]] = {

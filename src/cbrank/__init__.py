@@ -9,16 +9,22 @@ from cbrank.version import __version__ as __version__
 if TYPE_CHECKING:
     from cbrank import datasets, metrics, streams
     from cbrank.merging import merge as merge
+    from cbrank.merging import prepare as prepare
     from cbrank.modelfile import ModelFileError as ModelFileError
+    from cbrank.modelfile import dumps as dumps
     from cbrank.modelfile import load as load
+    from cbrank.modelfile import loads as loads
     from cbrank.modelfile import save as save
     from cbrank.rankers import *
 
 # The modules of the public names; a name without one is itself a module.
 _HOMES = dict.fromkeys(ESTIMATORS, "rankers") | {
     "ModelFileError": "modelfile",
+    "dumps": "modelfile",
     "load": "modelfile",
+    "loads": "modelfile",
     "merge": "merging",
+    "prepare": "merging",
     "save": "modelfile",
 }
 

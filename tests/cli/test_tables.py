@@ -148,6 +148,20 @@ def test_parquet(folder):
     assert result["rows"] == ROWS
 
 
+def test_truth_values_are_labels(folder):
+    FRAME.assign(left=TRUTH).to_parquet("truth.parquet")
+    result, told = train(data="truth.parquet")
+    assert taken(told) == KINDS
+    assert (result["positive"], result["positives"]) == ("True", TRUTH.sum())
+
+
+def test_cells_that_hold_lists_are_refused(folder):
+    FRAME.assign(all=[[1, 2]] * ROWS).to_parquet("lists.parquet")
+    told = error("train", "lists.parquet", "--label", "left", "-o", "x.model")
+    assert "lists.parquet, column 'all': cells are list" in told
+    train("--drop", "all", data="lists.parquet")
+
+
 # What is said -------------------------------------------------------------------------------------
 
 

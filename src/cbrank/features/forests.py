@@ -106,6 +106,7 @@ class Forest(NamedTuple):
     cover: Floats
     roots: NDArray[np.int32]
     share: float  # of a leaf, for rows that none of the trees was grown from
+    shared: bool = False  # whether rankers that learn apart have them, and grow none of their own
 
     @property
     def kind(self) -> str:
@@ -160,14 +161,18 @@ class Forest(NamedTuple):
     def arrays(self) -> Arrays:
         """Return the arrays."""
         own = self._asdict()
-        del own["share"], own["columns"]
+        del own["share"], own["shared"], own["columns"]
         return own | self.columns._asdict()
+
+    def facts(self) -> dict[str, Any]:
+        """Return what is no array."""
+        return {"share": self.share, "shared": self.shared}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, facts: Any, encoder: "TableEncoder") -> "Forest":
         """Return saved trees; refuse what would lead a walk astray."""
         match facts:
-            case {"share": float(share)} if 0.0 < share <= 1.0:
+            case {"share": float(share), "shared": bool(shared)} if 0.0 < share <= 1.0:
                 pass
             case _:
                 raise ValueError("its trees do not say what a leaf counts")
@@ -178,7 +183,7 @@ class Forest(NamedTuple):
             raise ValueError("the arrays of its trees are not those of trees")
         columns = Columns(*(arrays[name] for name in Columns._fields))
         own = {name: arrays[name] for name in cls._fields if name in arrays}
-        forest = cls(columns=columns, share=share, **own)
+        forest = cls(columns=columns, share=share, shared=shared, **own)
         if not (forest._is_sound() and columns.are_sound(encoder)):
             raise ValueError("its trees make no sense")
         return forest

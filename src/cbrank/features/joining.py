@@ -24,10 +24,7 @@ from cbrank.features.words import WordColumn
 
 Places = NDArray[np.int64]
 
-_CURE = (
-    "let one ranker learn the first rows, so that it decides what columns are, go on with copies of "
-    "it (copy.deepcopy), and pass it as `prior`."
-)
+_CURE = "let them go on from one `cbrank.prepare(ranker, X, y)`, which decides what columns are."
 
 
 def joined(encodings: Sequence[Encoding], shared: Encoding | None) -> tuple[Encoding, list[Places]]:

@@ -42,6 +42,19 @@ def grown_in_fit(method: Method, state: State, batch: Batch) -> tuple[State, Bat
     return state, batch._replace(X=apart)
 
 
+def grown_before(method: Method, state: State, batch: Batch) -> State:
+    """Return a state with trees that some rows have grown, for rankers that will learn others apart."""
+    if method.leaves is None:
+        return state
+    kept = batch.order
+    rows = forests.Rows(batch.X.take(kept), batch.labels[kept], batch.weights[kept])
+    seed, trees = int(state.buffer.random[0]), method.leaves.trees
+    found = forests.grown(state.front.encoder, rows, seed, folds=False, trees=trees)
+    if found is None:
+        return state
+    return _with_forest(method, state, found[0]._replace(shared=True), rows, 1.0)
+
+
 def grown_again(method: Method, state: State, before: int) -> State:
     """Return a state at the end of a block with new trees if it is time, `before` rows having come before it."""
     now = before + state.record.labels.size
@@ -50,7 +63,7 @@ def grown_again(method: Method, state: State, before: int) -> State:
     rows = state.memory.rows(np.array([now, 0]))
     if method.ids is not None:
         state = with_ids(method, state, ids.found(state.front.encoder, rows.X))
-    if method.leaves is None:
+    if method.leaves is None or any(each.source.shared for each in _forests_of(state)):
         return state
     known = forests.Rows(rows.X, rows.labels, rows.weights)
     seed, trees = state.memory.seed + now, method.leaves.trees
@@ -65,6 +78,10 @@ def grown_again(method: Method, state: State, before: int) -> State:
 def _trees_of(state: State) -> list[int]:
     """Return which groups are the leaves of trees."""
     return [at for at, group in enumerate(state.beside) if isinstance(group.source, Forest)]
+
+
+def _forests_of(state: State) -> list[Indicators]:
+    return [state.beside[at] for at in _trees_of(state)]
 
 
 def _is_time(before: int, now: int) -> bool:
@@ -166,7 +183,7 @@ def taken_out(method: Method, beside: tuple[Indicators, ...]) -> tuple[Arrays, l
                 own[name] = array[changed]
         own |= {f"trees.{name}": array for name, array in group.source.arrays().items()}
         arrays |= {f"{at}.{name}": array for name, array in own.items()}
-        facts.append({"share": getattr(group.source, "share", 1.0)})
+        facts.append(group.source.facts() if isinstance(group.source, Forest) else {})
     return arrays, facts
 
 

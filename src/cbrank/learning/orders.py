@@ -47,6 +47,17 @@ def learn_anew(cell: Cell, method: Method, batch: Batch, random: np.random.Rando
     return batch
 
 
+def prepare(cell: Cell, method: Method, batch: Batch, random: np.random.RandomState) -> None:
+    """Decide about columns by some rows and grow trees from them, for rankers that will learn other rows apart."""
+    every = batch.order[batch.weights[batch.order] > 0.0]
+    blocks.decide(cell, method, batch._replace(order=random.permutation(every)))
+    method = method.of_state(cell.state)
+    if method.leaves is not None:
+        from cbrank.learning.leaves import grown_before  # noqa: PLC0415 (only tables have such)
+
+        cell.state = grown_before(method, cell.state, batch._replace(order=every))
+
+
 def _before_its_first_row(method: Method, known: State, first: State) -> State:
     """Return a state that has learned nothing, with what another has decided about columns.
 

@@ -19,9 +19,63 @@ from cbrank.merging import buffers, gaussians, learners
 from cbrank.merging.agreement import refuse_different
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from cbrank.rankers import CBRanker
 
-__all__ = ["merge", "tempered"]
+__all__ = ["merge", "prepare", "tempered"]
+
+
+def prepare(
+    ranker: "CBRanker", X: Any, y: "ArrayLike", sample_weight: "ArrayLike | None" = None
+) -> "CBRanker":
+    """Return a ranker that knows what columns are and has learned nothing: the start of rankers that learn apart.
+
+    A sample of the rows decides what a ranker else decides by its own first rows, or as they come: the scales
+    of columns, and of tables also their kinds, knots and categories, and trees. Rankers that go on from copies of one
+    start have the same features, so that `merge` loses less; they grow no trees of their own.
+
+    Parameters
+    ----------
+    ranker : CBRanker or AdditiveRanker
+        Its parameters count; it stays as it is.
+    X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        A sample of the rows, some thousands if there are trees. Best it is learned by none of the rankers: trees have
+        seen its labels, so that honest measures of the same rows would flatter.
+    y : array-like of shape (n_samples,)
+        Labels, of both classes.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the rows for trees.
+
+    Returns
+    -------
+    CBRanker or AdditiveRanker
+        A new ranker before its first row.
+
+    See Also
+    --------
+    merge : Make one ranker of those that have learned.
+
+    Examples
+    --------
+    >>> from copy import deepcopy
+    >>> import cbrank
+    >>> from cbrank.datasets import load
+    >>> X, y, facts = load("segment")
+    >>> start = cbrank.prepare(cbrank.AdditiveRanker(random_state=0), X[::5], y[::5])
+    >>> int(start.n_seen_.sum())
+    0
+    >>> shards = [slice(begin, None, 5) for begin in (1, 2, 3)]
+    >>> rankers = [deepcopy(start).partial_fit(X[rows], y[rows]) for rows in shards]
+    >>> merged = cbrank.merge(rankers, prior=start)
+    >>> round(merged.score(X[4::5], y[4::5]), 2)
+    1.0
+    """
+    plain = _plain(ranker)
+    prepared: CBRanker = type(plain)(**deepcopy(plain.get_params(deep=False))).start_by(
+        X, y, sample_weight
+    )
+    return prepared
 
 
 def merge(rankers: "Sequence[CBRanker]", prior: "CBRanker | None" = None) -> "CBRanker":

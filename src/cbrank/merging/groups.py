@@ -41,7 +41,7 @@ def merged(
             )
         )
         weighs = float(np.average([each[2] for each in own], weights=weights))
-        whole = leaves.with_group(whole, both, about, weighs)
+        whole = leaves.with_group(whole, _growing(both), about, weighs)
     shares = weights / weights.sum()
     rest = [
         (share, group)
@@ -65,6 +65,13 @@ def _is_like(one: Indicators, other: Indicators) -> bool:
     return arrays.keys() == others.keys() and all(
         np.array_equal(arrays[name], others[name]) for name in names
     )
+
+
+def _growing(group: Indicators) -> Indicators:
+    """Return a group beside which trees may be grown again."""
+    if not getattr(group.source, "shared", False):
+        return group
+    return group._replace(source=group.source._replace(shared=False))
 
 
 def _merged(method: Method, groups: Sequence[Indicators], known: Indicators | None) -> Indicators:

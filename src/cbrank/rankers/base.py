@@ -16,7 +16,7 @@ from cbrank import checks
 from cbrank.estimator import check_is_fitted, check_random_state
 from cbrank.learning import blocks, record
 from cbrank.learning.method import Method, Settings
-from cbrank.learning.orders import learn_anew
+from cbrank.learning.orders import learn_anew, prepare
 from cbrank.learning.state import Batch, Cell, State, begin
 from cbrank.parameters import Table, constructor, documented
 from cbrank.rankers import interface, single
@@ -323,6 +323,20 @@ class Ranker(Scorer, metaclass=ABCMeta):
         state = begin(method, width, seed, front, sparse=sp.issparse(X), shuffled=shuffled)
         self._own.known = self._own.session = self._own.provisional = None
         self._begin_like(classes, {"_learned": Cell(state)})
+
+    def start_by(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Begin a stream whose columns and trees are decided by some rows, of which nothing else is learned."""
+        with self._own.lock:
+            self._validate_params()
+            with self._unchanged_on_error():
+                rows = self._check_both_classes(X, y, sample_weight)
+                random = check_random_state(self.random_state)
+                self._start(rows.X, rows.classes, random, shuffled=False)
+                own = checks.class_weights(self.class_weight, rows.classes)
+                weights = checks.weighed(rows.weights, own, rows.labels)
+                batch = Batch(rows.X, rows.labels, weights, np.arange(rows.X.shape[0]))
+                prepare(self._learned, self._method(self._learned.state), batch, random)
+        return self
 
     def _begin_like(self, classes: NDArray[Any], learned: dict[str, Any] | None = None) -> None:
         known = self.get_params(deep=False)

@@ -301,9 +301,7 @@ class Kept(NamedTuple):
         shuffled = record.shuffled(state.record)
         # Things stay the same if rows are in random order, or to forget does worse than not to.
         leads = method.learners[served.leader_of(method, state)]
-        steady = shuffled or (
-            method.pool and leads.forgetting == 0.0 and self.forgetting == "auto"
-        )
+        steady = shuffled or (method.pool and leads.forgetting == 0.0 and self.forgetting == "auto")
         wanted = buffer_size_after(int(seen.sum()), int(seen.min()), weights, steady=steady)
         later = int(seen.sum()) >= BUFFER_SIZES[1][0]
         kept = min(wanted, self.at_first(method.pool, state.columns)[0], self.most[later])

@@ -1,6 +1,6 @@
 """The state of a ranker, for the other packages: methods of every `Ranker`.
 
-* beginning and widening: `start`, `reseed`, `resize`
+* beginning and widening: `start`, `start_by`, `reseed`, `resize`
 * looking in: `weights`, `class_weights`, `buffered_rows`, `waits`, `learned_in_order`
 * what scores are for: `rank_later_rows`
 * for merging: `learned`, `prior`, `lasting`, `like`
@@ -35,6 +35,7 @@ _SIZES = "buffer_size", "rank"  # parameters that arrays are as long as
 SEAMS = frozenset(
     [
         "start",
+        "start_by",
         "reseed",
         "resize",
         "weights",

@@ -323,7 +323,8 @@ def _refuse_bad_buffer(buffer: Arrays, n_features: int, ordered: bool) -> None:
 def _refuse_disorder(indices: NDArray[np.int32], length: NDArray[np.int64], ordered: bool) -> None:
     """Refuse sparse rows with a feature twice, or not in ascending order if they are to be `ordered`."""
     width = indices.shape[2]
-    rows, lengths, places = indices.reshape(-1, width), length.reshape(-1, 1), np.arange(1, width)
+    rows, lengths = indices.reshape(length.size, width), length.reshape(-1, 1)
+    places = np.arange(1, width)
     block = max(1, _BLOCK // max(width, 1))
     for first in range(0, len(rows) if width > 1 else 0, block):
         some, filled_ = rows[first : first + block], places < lengths[first : first + block]

@@ -73,7 +73,10 @@ def _as_it_comes(
     names, all_rows, after = roles.columns or (), np.arange(len(places)), int(places[-1])
     texts = {column: _texts(table.column(column), all_rows) for column in roles.texts}
     labels = texts.pop(roles.label) if roles.label is not None else None
-    X = Table(names, [_column(table, file, name) for name in names])
+    if roles.of_labels:
+        X = Table(names, [column_of(_texts(table.column(name), all_rows)) for name in names])
+    else:
+        X = Table(names, [_column(table, file, name) for name in names])
     return Rows(X, labels, texts, places, after, after + 1, *complaints.pop())
 
 
@@ -114,6 +117,11 @@ def _column(table: Any, file: str, name: str) -> Column:
         return np.where(np.isinf(found := _numbers(column)), np.nan, found)
     if types.is_decimal(kind) or types.is_null(kind) or types.is_duration(kind):
         return _numbers(column)
+    if types.is_nested(kind):
+        raise ValueError(
+            f"{file}, column {name!r}: cells are {kind}, neither numbers, words nor times; name the column "
+            "in `drop`."
+        )
     cells = ["" if cell is None else str(cell).strip() for cell in column.to_pylist()]
     return column_of(cells)
 

@@ -27,6 +27,7 @@ class Roles(NamedTuple):
     texts: tuple[str, ...]  # names of the columns that are given as text: label, id, categories
     label: str | None  # the text column that is the label
     columns: tuple[str, ...] | None = None  # those given as a table, which decides what they are
+    of_labels: bool = False  # whether these are labels, in the words that `texts` would have
 
     @property
     def cells(self) -> tuple[str, ...]:

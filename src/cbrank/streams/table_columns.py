@@ -132,7 +132,7 @@ class TableColumns(Columns):
         columns = (str(self.label),) if self._alone else known
         given = [found.label, self.id if self.id in header else None]
         texts = tuple(str(column) for column in dict.fromkeys(given) if column is not None)
-        roles = Roles(found.codes, 0, texts, found.label, columns)
+        roles = Roles(found.codes, 0, texts, found.label, columns, self._alone)
         places = {column: -2 - at for at, column in enumerate(roles.cells)}
         codes = [places.get(column, -1) for column in header]
         return roles._replace(codes=np.array(codes, np.int64)), notes
