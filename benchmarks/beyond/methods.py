@@ -124,8 +124,8 @@ class CatBoost(Model):
         if not hasattr(X, "columns"):
             return Pool(X, y)
         words = [name for name in X.columns if X[name].dtype == "category"]
-        known = X.astype(dict.fromkeys(words, str))
-        return Pool(known, y, cat_features=words)
+        known = {name: X[name].astype(object).fillna("").astype(str) for name in words}
+        return Pool(X.assign(**known), y, cat_features=words)
 
     def fit(self, rows: Any, y: NDArray[np.int64]) -> None:  # noqa: ARG002
         """Fit to a pool, which has the labels."""

@@ -179,7 +179,7 @@ def test_the_command_goes_on_where_it_stopped(beyond, tmp_path, start_no_more):
     outcome = beyond("--only", "line", "--sets", "glass,tiny", "--splits", "1")
     assert outcome.exit_code == 0, outcome.stderr
     kept = Results(out, FEW).result("glass", "line")
-    assert [len(kept[name]) for name in MEASURES] == [1] * 4
+    assert [len(kept[name]) for name in MEASURES] == [1] * 5
 
     start_no_more()
     assert beyond().exit_code == 0
@@ -239,17 +239,17 @@ def kept(path, **aucs):
 
 def test_methods_are_compared_on_the_splits_that_both_have(tmp_path):
     glass = DATA[0]
-    folder = kept(tmp_path, line=[0.5, 0.6, 0.9], trees=[0.6, 0.7, 0.9], ebm=[0.8])
+    folder = kept(tmp_path, line=[0.5, 0.6, 0.9], trees=[0.6, 0.7, 0.9], lightgbm=[0.8])
     assert report.mean(folder, glass, "line") == pytest.approx(2 / 3)
     assert report.above(folder, glass, "trees", "line") == pytest.approx(0.2 / 3)
-    assert report.above(folder, glass, "ebm", "trees") == pytest.approx(0.2)
-    assert math.isnan(report.above(folder, glass, "ebm", "hgb"))
+    assert report.above(folder, glass, "lightgbm", "trees") == pytest.approx(0.2)
+    assert math.isnan(report.above(folder, glass, "lightgbm", "hgb"))
     aims = {aim.text: aim for aim in report.targets(folder)}
-    assert aims["Benchmark sets: AUC below EBM"].measured == pytest.approx(0.2)
-    assert aims["Benchmark sets: AUC below EBM"].verdict == "missed"
-    assert aims["Benchmark sets: AUC below LightGBM"].verdict == "not measured"
+    assert aims["Benchmark sets: AUC above LightGBM"].measured == pytest.approx(-0.2)
+    assert aims["Benchmark sets: AUC above LightGBM"].verdict == "missed"
+    assert aims["adult: AUC"].verdict == "not measured"
     rows = report.mean_table(folder, [glass]).rows
-    assert [row.name for row in rows] == ["EBM", "curves and trees", "line"]
+    assert [row.name for row in rows] == ["LightGBM", "curves and trees", "line"]
     assert rows[0].cells[-1].text == "1 × 1"  # noqa: RUF001
 
 

@@ -25,8 +25,8 @@ Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 Arrays = dict[str, NDArray[Any]]
 
-# Where rows are few, randomised trees, else boosted ones (docs/beyond.md).
-FEW = 2048
+# Where rows are few, or those of a class, randomised trees, else boosted ones (docs/beyond.md).
+FEW, _RARE = 2048, 128
 _BAGGED, _BOOSTED = 300, 100
 # Each fold has the leaves of trees that were grown from the others. Where rows are many, half of them are enough.
 _FOLDS, _MANY, _FOLDS_OF_MANY = 4, 2**14, 2
@@ -331,7 +331,8 @@ def grown(
     thresholds = [thresholds_of(column[::step]) for column in X.T]
     known = _Known(rows, columns, thresholds, _binned(X, thresholds))
     random = np.array([seed % 2**63 + 1], np.uint64)
-    if folds and len(X) <= FEW and trees is None:
+    few = len(X) <= FEW or (len(X) <= _MANY and counts.min() <= _RARE)
+    if folds and few and trees is None:
         return _bagged(known, random)
     parts = (_FOLDS_OF_MANY if len(X) > _MANY else _FOLDS) if folds else 1
     return _boosted(known, random, parts, trees or _BOOSTED)

@@ -61,10 +61,6 @@ class Ids(NamedTuple):
         """Return the place of each row's category in each of the columns, -1 for a missing value."""
         return np.column_stack([_placed(int(at), rows.columns[at]) for at in self.columns])
 
-    def centred(self, weights: Floats) -> tuple[Floats, float]:
-        """Return weights as they are, and that nothing is taken from scores."""
-        return weights, 0.0
-
     # In model files
 
     def arrays(self) -> Arrays:

@@ -146,8 +146,7 @@ def whole_mixture_of(method: Method, state: State, columns: Any = _EVERY) -> Mix
         if held.source.kind == "ids":
             parts.append((mix[place, readout], (model, readout, own.weights), anchor, group + 1))
             continue
-        weights, less = held.source.centred(own.weights(model, readout, _EVERY))
-        anchor = Anchor(anchor.middle - less, anchor.unit)
+        weights = own.weights(model, readout, _EVERY)
         parts.append((mix[place, readout], weights, anchor, group + 1))
     if len(parts) == 1 and not others:
         return Mixture(np.ascontiguousarray(parts[0][1]), parts[0][2])
@@ -164,6 +163,10 @@ def whole_mixture_of(method: Method, state: State, columns: Any = _EVERY) -> Mix
         else:
             found[group] = found[group] + weights * factor
         middle += factor * anchor.middle
+    for group, (*_, held) in enumerate(others, 1):
+        if held.source.kind == "leaves":
+            found[group], less = held.source.centred(found[group])
+            middle -= less
     return Mixture(found[0], Anchor(float(middle), unit), tuple(found[1:]))
 
 
