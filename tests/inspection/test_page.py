@@ -407,7 +407,7 @@ def test_in_a_browser_it_is_quiet_whole_and_readable(made, browser, width, schem
     assert browser.execute_script("return document.scrollingElement.scrollWidth") <= width
     assert browser.execute_script(CUT_OFF) == []
     sizes = browser.execute_script(DRAWN)
-    assert len(sizes) == 9
+    assert len(sizes) == 10
     assert min(sizes) > 20
     text, line, texts, lines = browser.execute_script(CONTRAST)
     assert texts > 500
