@@ -96,7 +96,7 @@ def get_support(self: Any, indices: bool = False) -> NDArray[Any]:
 
     Returns
     -------
-    ndarray of shape (n_features_in_,) or (n_selected,)
+    ndarray of shape (n_features,) or (n_selected,)
         Of bool, or of int in ascending order, which takes no memory for the features that are not selected.
 
     Examples
