@@ -35,6 +35,7 @@ FLAG = Other("bool", "boolean")
 POSITIVE = Number(float, 0)
 NOT_NEGATIVE = Number(float, 0, closed="left")
 COUNT = Number(int, 1, closed="left")
+ROWS = Number(int, 1, 2**20, closed="both")  # of a buffer, which has room for them all at once
 
 
 class Parameter(NamedTuple):
@@ -335,7 +336,7 @@ def is_buffer(kept: int, room: int) -> bool:
 # a mean of just 0: one that moved has another mean.
 ASLEEP = 1e-6
 
-BUFFER_SIZE = Parameter("buffer_size", (COUNT,), 50, "Rows kept of each class.")
+BUFFER_SIZE = Parameter("buffer_size", (ROWS,), 50, "Rows kept of each class.")
 COVARIANCE = Parameter(
     "covariance",
     ("full", "diagonal"),
@@ -361,7 +362,7 @@ CBR: Table = (
     eta("pair"),
     Parameter(
         "buffer_size",
-        (COUNT, "auto"),
+        (ROWS, "auto"),
         "auto",
         'Rows kept of each class. With "auto" they are 50, or 200 until 1,024 rows have come where C is '
         '"auto" too; of a table 50 at first and 32 later. While things stay the same there are fewer: 16 '

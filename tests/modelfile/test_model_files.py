@@ -190,7 +190,7 @@ def test_parameters_are_given_back_exactly(parameters, path):
         ({"average": True}, {"average": False}),
         ({"average": False}, {"average": True}),
         ({"covariance": "full"}, {"covariance": "diagonal"}),
-        ({"buffer_size": 5}, {"buffer_size": 10**9}),
+        ({"buffer_size": 5}, {"buffer_size": 10**6}),
         ({"C": 0.5, "policy": "fifo"}, {"C": 0.25, "policy": "reservoir"}),
     ],
 )

@@ -119,6 +119,8 @@ class Memory(NamedTuple):
         fresh = self._replace(
             block=Block(), kept=(*self.kept, rows) if rows.labels.size else self.kept
         )
+        if not fresh.kept:
+            return fresh
         loose = sum(part.labels.size for part in fresh.kept[1:])
         return fresh.drawn() if loose > _LOOSE + fresh.kept[0].labels.size // 4 else fresh
 

@@ -142,8 +142,13 @@ class Slots(NamedTuple):
         return arrays, {"columns": self.n_columns}
 
 
+MOST = 2**27  # columns: `coef_` has a number for each
+
+
 def no_slots(n_columns: int) -> Slots:
     """Return the front of rows of so many columns before the first."""
+    if n_columns > MOST:
+        raise ValueError(f"Features are selected from {MOST:,} columns at most, not {n_columns:,}.")
     none = np.zeros(0, np.int64)
     return Slots(n_columns, none, none)
 
@@ -156,7 +161,7 @@ def room_for(count: int) -> int:
 def slots_from(arrays: dict[str, NDArray[Any]], facts: Any, width: int) -> Slots:
     """Return a saved front; refuse what is not sound."""
     match facts:
-        case {"columns": int(n_columns)} if type(n_columns) is int and n_columns > 0:
+        case {"columns": int(n_columns)} if type(n_columns) is int and 0 < n_columns <= MOST:
             pass
         case _:
             raise ValueError("it does not say how many columns it selects from")
