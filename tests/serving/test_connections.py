@@ -246,6 +246,7 @@ def test_idle_connections_give_way_to_those_of_their_address():
     with serving(connections=8) as (port, counts, connections), contextlib.ExitStack() as stack:
         other = stack.enter_context(open_to(port, "127.0.0.2"))
         idle = [stack.enter_context(open_to(port)) for _ in range(6)]
+        wait_for(connections, 7)  # the server may read from the first before it accepts the others
         idle[0].sendall(PING)  # so that the second is idle for the longest time
         assert answer(idle[0]).startswith(b"HTTP/1.1 200")
         wait_for(connections, 7)
